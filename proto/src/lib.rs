@@ -1,0 +1,52 @@
+//! The contracts of the bookstore: what the services say to each other and to the outside.
+//!
+//! The server traits that tonic generates are the service interface. An edge holds `Arc<dyn CatalogService>`: in one
+//! process that is the service itself, so that a call is a function call; across processes it is a [`client`] adapter.
+//! Messages and [`tonic::Status`] are the same in both, so where a service runs is wiring, not code.
+//!
+//! What the methods promise is written in the `.proto` files beside this crate. [`Reason`] is the closed list of
+//! refusals that every API style shares.
+
+pub mod client;
+pub mod codec;
+mod error;
+pub mod seed;
+
+pub use error::{DOMAIN, FieldError, Reason, Refusal, field_errors, out_of_stock};
+
+/// The encoded `FileDescriptorSet` of all contracts with what they import, for server reflection.
+pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));
+
+/// The gRPC limit on one received message, in bytes. HTTP bodies have the same limit.
+pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
+// The generated code is documented in the `.proto` files, and its lints are tonic's business.
+macro_rules! package {
+    ($(#[$doc:meta])* $module:ident, $name:literal) => {
+        $(#[$doc])*
+        #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+        pub mod $module {
+            /// Version 1.
+            pub mod v1 {
+                include!(concat!(env!("OUT_DIR"), "/bookstore.", $name, ".v1.rs"));
+            }
+        }
+    };
+}
+
+package!(
+    /// Messages that more than one service uses.
+    common, "common"
+);
+package!(
+    /// Books, authors, reviews.
+    catalog, "catalog"
+);
+package!(
+    /// Stock and reservations.
+    inventory, "inventory"
+);
+package!(
+    /// Orders.
+    ordering, "ordering"
+);

@@ -1,0 +1,40 @@
+//! What every part of the suite may know about the seeded data without asking: how many there are, and their SKUs.
+
+/// How many books a service starts with unless it is told another number.
+pub const BOOKS: i32 = 50;
+
+/// How many authors there are, whatever the number of books.
+pub const AUTHORS: i32 = 10;
+
+/// How many reviews there are on the first [`BOOKS`] books.
+pub const REVIEWS: i32 = 200;
+
+/// Units in stock of each book at start.
+pub const STOCK: i32 = 1_000_000;
+
+/// The SKU of the seeded book `book_id`: a valid ISBN-13 that no publisher uses.
+///
+/// The digits are 979, the book's id in nine places, and the check digit of ISO 2108.
+pub fn sku(book_id: i32) -> String {
+    let body = format!("979{:09}", book_id.unsigned_abs());
+    let sum: u32 =
+        body.bytes().zip([1, 3].into_iter().cycle()).map(|(b, weight)| u32::from(b - b'0') * weight).sum();
+    format!("{body}{}", (10 - sum % 10) % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skus_have_thirteen_digits_and_a_right_check_digit() {
+        assert_eq!(sku(1), "9790000000018");
+        for id in [1, 9, 10, 50, 1_000_000, 999_999_999] {
+            let sku = sku(id);
+            assert_eq!(sku.len(), 13);
+            let sum: u32 =
+                sku.bytes().zip([1, 3].into_iter().cycle()).map(|(b, w)| u32::from(b - b'0') * w).sum();
+            assert_eq!(sum % 10, 0, "{sku}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What every service of the suite needs and no business: listening, deadlines, shutdown, health, calls to other
+//! services, telemetry.
+//!
+//! Nothing else in the tree touches a socket or a signal. The crate keeps no process-wide state: two suites with
+//! different settings run in one process.
+
+pub mod call;
+pub mod grpc;
+pub mod page;
+pub mod server;
+pub mod shutdown;
+pub mod telemetry;
+pub mod upstream;
+
+pub use call::Deadline;
+pub use server::{Listener, Server, ServerConfig};
+pub use shutdown::Shutdown;

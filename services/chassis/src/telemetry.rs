@@ -1,0 +1,24 @@
+//! Logs.
+
+use tracing_subscriber::EnvFilter;
+
+/// The form of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Sends log lines to standard error from here on. `filter` is in the form of `tracing`'s `EnvFilter`; one that
+/// can't be read is an error that says why. Meant to be called once, by the binary.
+pub fn init(filter: &str, format: LogFormat) -> Result<(), String> {
+    let filter = EnvFilter::try_new(filter).map_err(|error| format!("log filter {filter:?}: {error}"))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    }
+    .map_err(|error| error.to_string())
+}
