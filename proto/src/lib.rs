@@ -12,6 +12,8 @@ pub mod codec;
 mod error;
 pub mod seed;
 
+use std::sync::Arc;
+
 pub use error::{DOMAIN, FieldError, Reason, Refusal, field_errors, out_of_stock};
 
 /// The encoded `FileDescriptorSet` of all contracts with what they import, for server reflection.
@@ -50,3 +52,14 @@ package!(
     /// Orders.
     ordering, "ordering"
 );
+
+/// What an edge needs: the three services, wherever they run.
+#[derive(Clone)]
+pub struct Services {
+    /// Books, authors, reviews.
+    pub catalog: Arc<dyn catalog::v1::catalog_service_server::CatalogService>,
+    /// Stock and reservations.
+    pub inventory: Arc<dyn inventory::v1::inventory_service_server::InventoryService>,
+    /// Orders.
+    pub ordering: Arc<dyn ordering::v1::ordering_service_server::OrderingService>,
+}
