@@ -1,0 +1,118 @@
+//! Reading JSON bodies: within a size and the deadline, strictly, and telling where a bad one is bad.
+//!
+//! A field that is left out mostly reads as its zero, as in a message of the contract: the services then refuse it along
+//! with every other field that breaks a rule. Only where zero is a fair value, as in a price, does the edge insist.
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, EXPECT};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use proto::{MAX_MESSAGE_BYTES, Reason};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use tokio::time::timeout_at;
+
+use crate::call::Call;
+use crate::errors::Problem;
+
+/// How much of a body over the limit is read and thrown away before it is refused.
+///
+/// A client that is still sending when the connection closes sees a reset instead of the reply.
+const DRAIN_BYTES: usize = 8 * MAX_MESSAGE_BYTES;
+
+impl Call {
+    /// The body as JSON of this form.
+    pub(crate) async fn json<T: DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
+        let media_type = self.headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
+        if !media_type.is_some_and(is_json) {
+            let detail = "the body must be application/json, and the header Content-Type must say so";
+            return Err(Problem::new(Reason::UnsupportedMediaType, detail));
+        }
+        let patient = !self.headers.contains_key(EXPECT);
+        match timeout_at(self.deadline.0, read(body, patient)).await {
+            Ok(bytes) => parse(&bytes?),
+            Err(_) => Err(Problem::late()),
+        }
+    }
+}
+
+/// Reads a body up to the limit. A `patient` reader hears out a body that is over it; the others have asked before they
+/// send, and get their answer at once.
+async fn read(mut body: Body, patient: bool) -> Result<Bytes, Problem> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced <= MAX_MESSAGE_BYTES {
+        match Limited::new(&mut body, MAX_MESSAGE_BYTES).collect().await {
+            Ok(whole) => return Ok(whole.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => (),
+            Err(_) => return Err(Problem::new(Reason::MalformedRequest, "the body broke off")),
+        }
+    }
+    if patient && announced <= DRAIN_BYTES {
+        let mut drained = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            drained += frame.data_ref().map_or(0, Bytes::len);
+            if drained > DRAIN_BYTES {
+                break;
+            }
+        }
+    }
+    Err(Problem::new(Reason::MessageTooLarge, format!("the body is over {MAX_MESSAGE_BYTES} bytes")))
+}
+
+/// Reads JSON. Following the path costs a third more, so only a body that is refused is read with it.
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    if error.classify() != Category::Data {
+        return Err(Problem::new(Reason::MalformedRequest, format!("the body is not JSON: {error}")));
+    }
+    match serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(bytes)) {
+        Ok(value) => Ok(value),
+        Err(error) => {
+            let path = error.path().to_string();
+            Err(broken_rule(path, &error.into_inner()))
+        }
+    }
+}
+
+/// What serde says of a value that doesn't fit, as a field and its rule.
+fn broken_rule(path: String, error: &serde_json::Error) -> Problem {
+    let path = if path == "." { String::new() } else { path };
+    let text = error.to_string();
+    let rule = text.rsplit_once(" at line ").map_or(text.as_str(), |(rule, _)| rule);
+    if let Some(field) = rule.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        let dot = if path.is_empty() { "" } else { "." };
+        return Problem::field(format!("{path}{dot}{field}"), "must be given");
+    }
+    Problem::field(if path.is_empty() { "body" } else { &path }, rule)
+}
+
+/// `application/json`, or a media type that is JSON underneath (RFC 6839), with any parameters.
+fn is_json(media_type: &[u8]) -> bool {
+    let essence = media_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+    let suffixed = || {
+        let (kind, suffix) =
+            (essence.get(..12), essence.len().checked_sub(5).and_then(|at| essence.get(at..)));
+        kind.is_some_and(|k| k.eq_ignore_ascii_case(b"application/"))
+            && suffix.is_some_and(|s| s.eq_ignore_ascii_case(b"+json"))
+    };
+    essence.eq_ignore_ascii_case(b"application/json") || suffixed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_known_by_its_media_type() {
+        for yes in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
+            assert!(is_json(yes.as_bytes()), "{yes}");
+        }
+        for no in ["", "text/plain", "application/jsonx", "text/x+json", "application/x-www-form-urlencoded"]
+        {
+            assert!(!is_json(no.as_bytes()), "{no}");
+        }
+    }
+}

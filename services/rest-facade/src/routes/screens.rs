@@ -1,0 +1,82 @@
+//! Screens: one request for all that a page shows.
+
+use axum::response::Response;
+use proto::Reason;
+use proto::catalog::v1 as pb;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::authors::Author;
+use super::books::Book;
+use super::reviews::Review;
+use super::stock::Stock;
+use crate::call::{Call, promised};
+use crate::errors::Problem;
+use crate::reply;
+
+/// What a book's page shows.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BookDetail<'a> {
+    /// The book.
+    book: Book<'a>,
+    /// Its author.
+    author: Author<'a>,
+    /// Its stock; null when it can't be told now, which `warnings` says.
+    #[schema(required)]
+    stock: Option<Stock>,
+    /// Its latest reviews, latest first.
+    #[serde(serialize_with = "reply::each::<_, Review, _>")]
+    #[schema(value_type = Vec<Review>)]
+    reviews: &'a [pb::Review],
+    /// What is missing and why; left out when nothing is.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(required = false)]
+    warnings: &'a [Warning],
+}
+
+/// A part that is missing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"reason": "UPSTREAM_UNAVAILABLE", "message": "the stock can't be told now"}))]
+pub(super) struct Warning {
+    /// Why: the same names as in problems.
+    reason: &'static str,
+    /// For people.
+    message: &'static str,
+}
+
+const NO_STOCK: [Warning; 1] =
+    [Warning { reason: Reason::UpstreamUnavailable.as_str(), message: "the stock can't be told now" }];
+
+/// The book-detail screen in one request
+///
+/// The book, its author, its stock and its latest reviews. When inventory doesn't answer, the rest still comes.
+#[utoipa::path(
+    get,
+    path = "/api/v1/screens/book-detail/{bookId}",
+    tag = "screens",
+    params(
+        ("bookId" = i32, Path, minimum = 1, description = "The book's id", example = 1),
+        ("reviews" = Option<i32>, Query, minimum = 0, maximum = 100, example = 2,
+            description = "How many reviews; 2 when left out"),
+    ),
+    responses(
+        (status = 200, description = "What the screen shows", body = BookDetail),
+        (status = 404, description = "BOOK_NOT_FOUND"),
+    ),
+)]
+pub(super) async fn book_detail(call: Call) -> Result<Response, Problem> {
+    let book_id = call.path_int("bookId")?;
+    let mut query = call.query();
+    let review_count = query.int("reviews").unwrap_or(2);
+    query.done()?;
+    let message = pb::GetBookDetailRequest { book_id, review_count };
+    let detail = call.wait(call.services().catalog.get_book_detail(call.request(message))).await?;
+    let (book, author) = (promised(detail.book)?, promised(detail.author)?);
+    call.fresh(&BookDetail {
+        book: (&book).into(),
+        author: (&author).into(),
+        stock: (!detail.stock_unavailable).then_some(Stock { book_id: book.id, in_stock: detail.in_stock }),
+        reviews: &detail.reviews,
+        warnings: if detail.stock_unavailable { &NO_STOCK } else { &[] },
+    })
+}

@@ -1,0 +1,154 @@
+//! Bodies that can't be read.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use futures_util::stream;
+use http_body::{Frame, SizeHint};
+
+use crate::fakes::Shop;
+use crate::http::{edge, request, send, send_json};
+
+const RESERVATIONS: &str = "/api/v1/reservations";
+
+#[tokio::test]
+async fn broken_json_is_told_with_its_place() {
+    let edge = edge(Shop::default());
+    for (body, place) in [
+        ("", "line 1 column 0"),
+        ("{", "line 1 column 1"),
+        ("{\n  \"orderId\": oops}", "line 2 column 14"),
+        (r#"{"orderId":"a"} x"#, "line 1 column 17"),
+        ("\u{feff}{}", "line 1 column 1"),
+    ] {
+        let problem =
+            send_json(&edge, "POST", RESERVATIONS, body).await.assert_problem(400, "MALFORMED_REQUEST");
+        assert!(problem["detail"].as_str().unwrap().ends_with(place), "{body:?}: {problem}");
+    }
+    let nested = "[".repeat(100_000);
+    send_json(&edge, "POST", RESERVATIONS, nested).await.assert_problem(400, "INVALID_FIELD");
+    let nested = format!("{{\"orderId\":{}", "[".repeat(100_000));
+    send_json(&edge, "POST", RESERVATIONS, nested).await.assert_problem(400, "INVALID_FIELD");
+    let not_utf8 = Bytes::from_static(b"{\"orderId\":\"\xff\"}");
+    send_json(&edge, "POST", RESERVATIONS, not_utf8).await.assert_problem(400, "MALFORMED_REQUEST");
+}
+
+#[tokio::test]
+async fn a_field_that_does_not_fit_is_named() {
+    let shop = Shop::default();
+    let edge = edge(shop.clone());
+    for (method, path, body, field) in [
+        ("POST", RESERVATIONS, r#"{"orderId":1}"#, "orderId"),
+        ("POST", RESERVATIONS, r#"{"orderId":null}"#, "orderId"),
+        ("POST", RESERVATIONS, r#"{"order_id":"a"}"#, "order_id"),
+        ("POST", RESERVATIONS, r#"{"orderId":"a","orderId":"b"}"#, "orderId"),
+        ("POST", RESERVATIONS, r#"{"lines":{}}"#, "lines"),
+        ("POST", RESERVATIONS, r#"{"lines":[{},{"quantity":"2"}]}"#, "lines[1].quantity"),
+        ("POST", RESERVATIONS, r#"{"lines":[{"quantity":2147483648}]}"#, "lines[0].quantity"),
+        ("POST", RESERVATIONS, r#"{"lines":[{"quantity":-2147483649}]}"#, "lines[0].quantity"),
+        ("POST", RESERVATIONS, r#"{"lines":[{"quantity":1e3}]}"#, "lines[0].quantity"),
+        ("POST", RESERVATIONS, r#"{"lines":[{"quantity":1.5}]}"#, "lines[0].quantity"),
+        ("POST", RESERVATIONS, r#"{"lines":[{"price":1}]}"#, "lines[0].price"),
+        ("POST", RESERVATIONS, "[]", "body"),
+        ("POST", RESERVATIONS, "null", "body"),
+        ("POST", RESERVATIONS, "17", "body"),
+        ("POST", "/api/v1/orders", r#"{"shipTo":{"zip":"1"}}"#, "shipTo.zip"),
+        ("POST", "/api/v1/orders", r#"{"total":1}"#, "total"),
+        ("POST", "/api/v1/books", r#"{"price":{"amountMinor":1}}"#, "price.currency"),
+        ("POST", "/api/v1/books", r#"{"price":{"currency":"EUR"}}"#, "price.amountMinor"),
+        ("POST", "/api/v1/books", r#"{"price":{"amountMinor":9223372036854775808}}"#, "price.amountMinor"),
+        ("POST", "/api/v1/books", r#"{"id":7}"#, "id"),
+        ("PATCH", "/api/v1/books/1", r#"{"title":null}"#, "title"),
+        ("PATCH", "/api/v1/books/1", r#"{"sku":"9790000000018"}"#, "sku"),
+        ("POST", "/api/v1/books/1/reviews", r#"{"createdAt":"now"}"#, "createdAt"),
+        ("POST", "/api/v1/stock-adjustments", r#"{"delta":true}"#, "delta"),
+    ] {
+        let problem = send_json(&edge, method, path, body).await.assert_fields(&[field]);
+        let rule = problem["errors"][0]["rule"].as_str().unwrap();
+        assert!(!rule.contains(" at line ") && !rule.contains("struct "), "{body}: {rule}");
+    }
+    assert_eq!(shop.last(), "", "a body that can't be read must not reach a service");
+}
+
+#[tokio::test]
+async fn a_field_left_out_is_the_service_s_to_judge() {
+    let shop = Shop::default();
+    assert_eq!(send_json(&edge(shop.clone()), "POST", RESERVATIONS, "{}").await.status, 201);
+    assert_eq!(shop.last(), r#"ReserveStockRequest { order_id: "", lines: [] }"#);
+}
+
+#[tokio::test]
+async fn a_body_over_one_mebibyte_is_refused() {
+    let shop = Shop::default();
+    let edge = edge(shop.clone());
+    let body = |size: usize| format!("{{\"orderId\":\"{}\"}}", "x".repeat(size - 14));
+    assert_eq!(send_json(&edge, "POST", RESERVATIONS, body(1 << 20)).await.status, 201);
+
+    send_json(&edge, "POST", RESERVATIONS, body((1 << 20) + 1))
+        .await
+        .assert_problem(413, "MESSAGE_TOO_LARGE");
+    // One that doesn't say its size, in pieces, and one without an end.
+    let piece = Bytes::from(vec![b' '; 1 << 16]);
+    let pieces = stream::iter(vec![piece.clone(); 17].into_iter().map(Ok::<_, std::io::Error>));
+    let reply = send_json(&edge, "POST", RESERVATIONS, Body::from_stream(pieces)).await;
+    reply.assert_problem(413, "MESSAGE_TOO_LARGE");
+    let endless = stream::repeat_with(move || Ok::<_, std::io::Error>(piece.clone()));
+    let reply = send_json(&edge, "POST", RESERVATIONS, Body::from_stream(endless)).await;
+    reply.assert_problem(413, "MESSAGE_TOO_LARGE");
+    assert_eq!(shop.asked.lock().unwrap().len(), 1);
+}
+
+/// A body that says it is large and sends nothing.
+struct Announced;
+
+impl HttpBody for Announced {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(2_000_000)
+    }
+}
+
+#[tokio::test]
+async fn who_asks_before_sending_is_answered_without_being_read() {
+    let headers = [("content-type", "application/json"), ("expect", "100-continue")];
+    let announced = Body::new(Announced);
+    let reply = send(&edge(Shop::default()), request("POST", RESERVATIONS, &headers, announced)).await;
+    reply.assert_problem(413, "MESSAGE_TOO_LARGE");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_refused() {
+    let parts = stream::iter([Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("reset"))]);
+    let reply = send_json(&edge(Shop::default()), "POST", RESERVATIONS, Body::from_stream(parts)).await;
+    reply.assert_problem(400, "MALFORMED_REQUEST");
+}
+
+#[tokio::test]
+async fn only_json_is_read() {
+    let edge = edge(Shop::default());
+    for headers in [
+        &[][..],
+        &[("content-type", "text/plain")],
+        &[("content-type", "application/x-www-form-urlencoded")],
+        &[("content-type", "multipart/form-data; boundary=x")],
+    ] {
+        let reply = send(&edge, request("POST", RESERVATIONS, headers, "{}")).await;
+        reply.assert_problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    }
+    for media_type in ["application/json; charset=utf-8", "application/merge-patch+json"] {
+        let headers = [("content-type", media_type)];
+        assert_eq!(send(&edge, request("PATCH", "/api/v1/books/1", &headers, "{}")).await.status, 200);
+    }
+}
