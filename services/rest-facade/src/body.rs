@@ -3,12 +3,16 @@
 //! A field that is left out mostly reads as its zero, as in a message of the contract: the services then refuse it along
 //! with every other field that breaks a rule. Only where zero is a fair value, as in a price, does the edge insist.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, EXPECT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proto::{MAX_MESSAGE_BYTES, Reason};
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::error::Category;
 use tokio::time::timeout_at;
 
@@ -62,18 +66,43 @@ async fn read(mut body: Body, patient: bool) -> Result<Bytes, Problem> {
 /// Reads JSON. Following the path costs a third more, so only a body that is refused is read with it.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let error = match serde_json::from_slice(bytes) {
-        Ok(value) => return Ok(value),
+        Ok(Object(value)) => return Ok(value),
         Err(error) => error,
     };
     if error.classify() != Category::Data {
         return Err(Problem::new(Reason::MalformedRequest, format!("the body is not JSON: {error}")));
     }
-    match serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(bytes)) {
-        Ok(value) => Ok(value),
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    match serde_path_to_error::deserialize(&mut json) {
+        Ok(Object(value)) => Ok(value),
         Err(error) => {
             let path = error.path().to_string();
             Err(broken_rule(path, &error.into_inner()))
         }
+    }
+}
+
+/// A JSON object. A derived type alone would also take an array of its fields' values.
+#[derive(Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
     }
 }
 
@@ -82,9 +111,14 @@ fn broken_rule(path: String, error: &serde_json::Error) -> Problem {
     let path = if path == "." { String::new() } else { path };
     let text = error.to_string();
     let rule = text.rsplit_once(" at line ").map_or(text.as_str(), |(rule, _)| rule);
-    if let Some(field) = rule.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
-        let dot = if path.is_empty() { "" } else { "." };
-        return Problem::field(format!("{path}{dot}{field}"), "must be given");
+    // These two name the field in their text only: the path ends at the object around it.
+    for (fault, rule_broken) in
+        [("missing field `", "must be given"), ("duplicate field `", "must be given once")]
+    {
+        if let Some(field) = rule.strip_prefix(fault).and_then(|rest| rest.strip_suffix('`')) {
+            let dot = if path.is_empty() { "" } else { "." };
+            return Problem::field(format!("{path}{dot}{field}"), rule_broken);
+        }
     }
     Problem::field(if path.is_empty() { "body" } else { &path }, rule)
 }

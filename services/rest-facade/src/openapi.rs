@@ -6,7 +6,7 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{Object, SchemaFormat, SchemaType, Type};
-use utoipa::openapi::{Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder};
+use utoipa::openapi::{Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder, Schema};
 use utoipa::{OpenApi as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -22,7 +22,6 @@ use crate::errors::{self, PROBLEM_JSON, Problem, ProblemDocument};
             Every error is `application/problem+json` (RFC 9457) with a `reason` for programs. Bodies are strict: unknown \
             fields are refused. Times are UTC in the form of RFC 3339, money is in minor units. Reads carry a strong \
             `ETag`. Lists tell the next page as `nextPageToken` and as a `Link` header.",
-        contact(name = "Bookstore"),
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     servers((url = "/", description = "This server")),
@@ -106,6 +105,15 @@ fn complete_operation(operation: &mut Operation) {
         }
     }
     let parameters = operation.parameters.get_or_insert_default();
+    for parameter in parameters.iter_mut() {
+        if let RefOr::T(Parameter { schema: Some(RefOr::T(Schema::Object(schema))), .. }) = parameter
+            && let SchemaType::Array(types) = &schema.schema_type
+            && let Some(given) = types.iter().find(|&kind| *kind != Type::Null)
+        {
+            // A parameter can be left out, which `required` says, but it can't be null.
+            schema.schema_type = SchemaType::new(given.clone());
+        }
+    }
     for name in ["Request-Timeout", "traceparent"] {
         parameters.push(RefOr::Ref(Ref::new(format!("#/components/parameters/{name}"))));
     }

@@ -37,7 +37,7 @@ impl Time {
     }
 }
 
-/// Year, month and day of a number of days since 1970-01-01, for the years 0 to 9999.
+/// Year, month and day of a number of days since 1970-01-01, from March of the year 0 to the end of 9999.
 ///
 /// Years are counted from March, so that the leap day is the last of its year and months have a regular length.
 fn date(days: i64) -> Option<(u32, u32, u32)> {
@@ -86,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn every_day_agrees_with_the_formatter_of_the_message() {
-        for day in -719_000_i64..2_900_000 {
+    fn days_of_all_years_agree_with_the_formatter_of_the_message() {
+        for day in (-719_468_i64..2_932_897).step_by(13) {
             let seconds = day * 86_400 + (day * 7919).rem_euclid(86_400);
             let timestamp = Timestamp { seconds, nanos: 1_000_000 };
             assert_eq!(Time(timestamp).digits().unwrap().as_slice(), timestamp.to_string().as_bytes());

@@ -8,6 +8,7 @@ use proto::catalog::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::body::Object;
 use crate::call::{Call, promised};
 use crate::errors::Problem;
 use crate::reply::{self, Money};
@@ -63,7 +64,7 @@ pub(super) struct BookList<'a> {
 
 /// A price.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({"amountMinor": 2999, "currency": "EUR"}))]
 pub(super) struct NewPrice {
     /// The amount in cents.
@@ -81,7 +82,7 @@ impl From<NewPrice> for proto::common::v1::Money {
 
 /// A book to add.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({
     "sku": "9790001000017", "title": "Tidewater", "authorId": 1,
     "price": {"amountMinor": 1499, "currency": "EUR"},
@@ -102,12 +103,12 @@ pub(super) struct NewBook {
     /// What one copy costs.
     #[serde(default)]
     #[schema(required, value_type = NewPrice)]
-    price: Option<NewPrice>,
+    price: Option<Object<NewPrice>>,
 }
 
 /// What to change of a book. What is left out stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({"price": {"amountMinor": 999, "currency": "EUR"}}))]
 pub(super) struct BookChange {
     /// The new title.
@@ -121,7 +122,7 @@ pub(super) struct BookChange {
     /// The new price.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = NewPrice, required = false)]
-    price: Option<NewPrice>,
+    price: Option<Object<NewPrice>>,
 }
 
 /// A field may be left out, but `null` is not a value that it can have.
@@ -179,7 +180,7 @@ pub(super) async fn create_book(call: Call, body: Body) -> Result<Response, Prob
         sku: book.sku,
         title: book.title,
         author_id: book.author_id,
-        price: book.price.map(Into::into),
+        price: book.price.map(|Object(price)| price.into()),
     };
     let reply = call.wait(call.services().catalog.create_book(call.request(message))).await?;
     let book = promised(reply.book)?;
@@ -229,7 +230,7 @@ pub(super) async fn update_book(call: Call, body: Body) -> Result<Response, Prob
         book_id,
         title: change.title,
         author_id: change.author_id,
-        price: change.price.map(Into::into),
+        price: change.price.map(|Object(price)| price.into()),
         expected_version: expected_version(&call, book_id).await?,
     };
     let reply = call.wait(call.services().catalog.update_book(call.request(message))).await?;

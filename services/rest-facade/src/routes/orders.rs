@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use self::views::{Order, OrderList};
 use super::reservations::NewLine;
+use crate::body::Object;
 use crate::call::{Call, promised};
 use crate::errors::Problem;
 use crate::events::events;
@@ -17,7 +18,7 @@ use crate::reply;
 
 /// An order to place.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({
     "lines": [{"sku": "9790000000018", "quantity": 2}],
     "shipTo": {"name": "Ana Brook", "street": "Hafengasse 3", "city": "Bern", "postalCode": "3011", "country": "CH"},
@@ -25,16 +26,17 @@ use crate::reply;
 pub(super) struct NewOrder {
     /// What to order, at the catalog's prices. Two lines of one SKU add up.
     #[serde(default)]
-    #[schema(required, min_items = 1, max_items = 1000)]
-    lines: Vec<NewLine>,
+    #[schema(required, value_type = Vec<NewLine>, min_items = 1, max_items = 1000)]
+    lines: Vec<Object<NewLine>>,
     /// Where it goes.
     #[serde(default)]
-    ship_to: Option<NewAddress>,
+    #[schema(value_type = Option<NewAddress>)]
+    ship_to: Option<Object<NewAddress>>,
 }
 
 /// Where an order goes.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NewAddress {
     /// Who receives it.
     #[serde(default)]
@@ -128,8 +130,10 @@ pub(super) async fn place_order(call: Call, body: Body) -> Result<Response, Prob
     let lines = order.lines.into_iter();
     let message = pb::PlaceOrderRequest {
         request_id: request_id.to_owned(),
-        lines: lines.map(|line| pb::PlaceOrderLine { sku: line.sku, quantity: line.quantity }).collect(),
-        ship_to: order.ship_to.map(Into::into),
+        lines: lines
+            .map(|Object(line)| pb::PlaceOrderLine { sku: line.sku, quantity: line.quantity })
+            .collect(),
+        ship_to: order.ship_to.map(|Object(address)| address.into()),
     };
     let reply = call.wait(call.services().ordering.place_order(call.request(message))).await?;
     let order = promised(reply.order)?;

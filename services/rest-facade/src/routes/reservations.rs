@@ -6,6 +6,7 @@ use proto::inventory::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::body::Object;
 use crate::call::{Call, promised};
 use crate::errors::Problem;
 use crate::reply;
@@ -119,7 +120,7 @@ impl<'a> From<&'a pb::ReservationLine> for ReservedLine<'a> {
 
 /// Units to hold.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "an object")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(example = json!({
     "orderId": "order-1",
     "lines": [{"sku": "9790000000018", "quantity": 2}, {"sku": "9790000000025", "quantity": 1}],
@@ -131,13 +132,13 @@ pub(super) struct NewReservation {
     order_id: String,
     /// What to hold. Two lines of one SKU add up.
     #[serde(default)]
-    #[schema(required, min_items = 1, max_items = 1000)]
-    lines: Vec<NewLine>,
+    #[schema(required, value_type = Vec<NewLine>, min_items = 1, max_items = 1000)]
+    lines: Vec<Object<NewLine>>,
 }
 
 /// Units of one SKU.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({"sku": "9790000000018", "quantity": 2}))]
 pub(super) struct NewLine {
     /// The ISBN-13, 13 digits.
@@ -172,7 +173,9 @@ pub(super) async fn reserve_stock(call: Call, body: Body) -> Result<Response, Pr
     let lines = reservation.lines.into_iter();
     let message = pb::ReserveStockRequest {
         order_id: reservation.order_id,
-        lines: lines.map(|line| pb::ReservationLine { sku: line.sku, quantity: line.quantity }).collect(),
+        lines: lines
+            .map(|Object(line)| pb::ReservationLine { sku: line.sku, quantity: line.quantity })
+            .collect(),
     };
     let reply = call.wait(call.services().inventory.reserve_stock(call.request(message))).await?;
     let location = format!("/api/v1/reservations/{}", reply.reservation_id);

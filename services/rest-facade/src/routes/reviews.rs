@@ -51,7 +51,7 @@ pub(super) struct ReviewList<'a> {
 
 /// A review to add.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({"rating": 4, "reviewer": "Ana Brook", "text": "Slow at first, then not at all."}))]
 pub(super) struct NewReview {
     /// 1 (worst) to 5 (best).

@@ -32,7 +32,7 @@ impl From<&pb::Stock> for Stock {
 
 /// A delivery or a loss.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(deny_unknown_fields)]
 #[schema(example = json!({"sku": "9790000000018", "delta": 25}))]
 pub(super) struct StockAdjustment {
     /// The book's SKU.

@@ -131,9 +131,8 @@ async fn every_route_does_what_the_document_says() {
 
 #[test]
 fn every_schema_s_example_fits_it() {
-    for (name, schema) in DOCUMENT["components"]["schemas"].as_object().unwrap() {
+    for schema in DOCUMENT["components"]["schemas"].as_object().unwrap().values() {
         if !schema["example"].is_null() {
-            println!("{name}");
             assert_fits(schema, &schema["example"]);
         }
     }

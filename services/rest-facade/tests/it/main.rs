@@ -1,5 +1,13 @@
 //! The REST edge over services that answer from a script.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test may stop at the first surprise, and so may what it calls"
+)]
+
 mod bodies;
 mod conditional;
 mod deadlines;

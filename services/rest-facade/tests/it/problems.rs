@@ -107,6 +107,7 @@ async fn ids_and_parameters_are_named() {
         ("/api/v1/books/%zz", &["bookId"]),
         ("/api/v1/books/1%2Fstock", &["bookId"]),
         ("/api/v1/books/%00", &["bookId"]),
+        ("/api/v1/books//stock", &["bookId"]),
         ("/api/v1/orders/%c3%28", &["orderId"]),
         ("/api/v1/books?page_size=-1", &["page_size"]),
         ("/api/v1/books?page_size=ten", &["page_size"]),
@@ -137,7 +138,6 @@ async fn a_path_that_leads_nowhere_is_a_problem() {
         "/api/v1",
         "/api/v1/",
         "/api/v1/books/",
-        "/api/v1/books//stock",
         "/api/v1/books/1/stock/",
         "/api/v2/books",
         "/API/v1/books",
@@ -153,7 +153,6 @@ async fn a_path_that_leads_nowhere_is_a_problem() {
             if path.starts_with("/docs") && method != "GET" {
                 continue;
             }
-            println!("{method} {path}");
             let reply = send(&edge, request(method, path, &[], Body::empty())).await;
             reply.assert_problem(404, "ROUTE_NOT_FOUND");
         }
