@@ -18,7 +18,7 @@ use crate::errors::Problem;
 /// The longest time a request may ask for; longer ones are cut to it.
 pub(crate) const MAX_TIMEOUT_MS: u64 = 60_000;
 
-/// A request without its body.
+/// A request without its body, to a route that has no parameters in the query: one that comes with any is refused.
 pub(crate) struct Call {
     pub(crate) app: App,
     pub(crate) uri: Uri,
@@ -27,7 +27,20 @@ pub(crate) struct Call {
     path: RawPathParams,
 }
 
+/// A request to a route that reads the query, and must read it to its end.
+pub(crate) struct CallWithQuery(pub(crate) Call);
+
 impl FromRequestParts<App> for Call {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let CallWithQuery(call) = CallWithQuery::from_request_parts(parts, app).await?;
+        call.query().done()?;
+        Ok(call)
+    }
+}
+
+impl FromRequestParts<App> for CallWithQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
@@ -38,13 +51,13 @@ impl FromRequestParts<App> for Call {
             })?,
         };
         let path = RawPathParams::from_request_parts(parts, app).await.map_err(not_utf8)?;
-        Ok(Self {
+        Ok(Self(Call {
             app: app.clone(),
             uri: std::mem::take(&mut parts.uri),
             headers: std::mem::take(&mut parts.headers),
             deadline: Deadline::after(time),
             path,
-        })
+        }))
     }
 }
 

@@ -168,9 +168,8 @@ fn timeout() -> Parameter {
     let mut seconds = Object::with_type(SchemaType::new(Type::Number));
     seconds.format = Some(SchemaFormat::Custom("double".to_owned()));
     seconds.exclusive_minimum = Some(0.into());
-    header_parameter("Request-Timeout", "Seconds this request may take, up to 60; over that means 60")
+    header_parameter("Request-Timeout", "Seconds this request may take, such as `2.5`; over 60 means 60")
         .schema(Some(seconds))
-        .example(Some(2.5.into()))
         .build()
 }
 

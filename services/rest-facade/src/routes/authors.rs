@@ -5,7 +5,7 @@ use proto::catalog::v1 as pb;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::call::{Call, promised};
+use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply;
 
@@ -62,7 +62,7 @@ pub(super) struct AuthorList<'a> {
         (status = 400, description = "INVALID_PAGE_TOKEN, INVALID_FIELD"),
     ),
 )]
-pub(super) async fn list_authors(call: Call) -> Result<Response, Problem> {
+pub(super) async fn list_authors(CallWithQuery(call): CallWithQuery) -> Result<Response, Problem> {
     let mut query = call.query();
     let (page_size, page_token) = query.page();
     query.done()?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::body::Object;
-use crate::call::{Call, promised};
+use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply::{self, Money};
 
@@ -148,7 +148,7 @@ fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(value: D) -> Res
         (status = 400, description = "INVALID_PAGE_TOKEN, INVALID_FIELD"),
     ),
 )]
-pub(super) async fn list_books(call: Call) -> Result<Response, Problem> {
+pub(super) async fn list_books(CallWithQuery(call): CallWithQuery) -> Result<Response, Problem> {
     let mut query = call.query();
     let (page_size, page_token) = query.page();
     query.done()?;

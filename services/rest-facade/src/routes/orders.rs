@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use self::views::{Order, OrderList};
 use super::reservations::NewLine;
 use crate::body::Object;
-use crate::call::{Call, promised};
+use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::events::events;
 use crate::reply;
@@ -89,7 +89,7 @@ impl From<NewAddress> for pb::Address {
         (status = 400, description = "INVALID_PAGE_TOKEN, INVALID_FIELD"),
     ),
 )]
-pub(super) async fn list_orders(call: Call) -> Result<Response, Problem> {
+pub(super) async fn list_orders(CallWithQuery(call): CallWithQuery) -> Result<Response, Problem> {
     let mut query = call.query();
     let (page_size, page_token) = query.page();
     query.done()?;
@@ -158,7 +158,7 @@ pub(super) async fn place_order(call: Call, body: Body) -> Result<Response, Prob
         (status = 404, description = "ORDER_NOT_FOUND"),
     ),
 )]
-pub(super) async fn get_order(call: Call) -> Result<Response, Problem> {
+pub(super) async fn get_order(CallWithQuery(call): CallWithQuery) -> Result<Response, Problem> {
     let mut query = call.query();
     let view = match query.text("view").as_deref() {
         Some("status") => pb::OrderView::Status,

@@ -7,7 +7,7 @@ use proto::catalog::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::call::{Call, promised};
+use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply;
 
@@ -89,7 +89,7 @@ pub(super) struct NewReview {
         (status = 404, description = "BOOK_NOT_FOUND"),
     ),
 )]
-pub(super) async fn list_reviews(call: Call) -> Result<Response, Problem> {
+pub(super) async fn list_reviews(CallWithQuery(call): CallWithQuery) -> Result<Response, Problem> {
     let book_id = call.path_int("bookId")?;
     let mut query = call.query();
     let limit = query.int("limit");

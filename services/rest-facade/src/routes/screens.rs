@@ -10,7 +10,7 @@ use super::authors::Author;
 use super::books::Book;
 use super::reviews::Review;
 use super::stock::Stock;
-use crate::call::{Call, promised};
+use crate::call::{CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply;
 
@@ -64,7 +64,7 @@ const NO_STOCK: [Warning; 1] =
         (status = 404, description = "BOOK_NOT_FOUND"),
     ),
 )]
-pub(super) async fn book_detail(call: Call) -> Result<Response, Problem> {
+pub(super) async fn book_detail(CallWithQuery(call): CallWithQuery) -> Result<Response, Problem> {
     let book_id = call.path_int("bookId")?;
     let mut query = call.query();
     let review_count = query.int("reviews").unwrap_or(2);

@@ -120,6 +120,8 @@ async fn ids_and_parameters_are_named() {
         ("/api/v1/orders?limit=1", &["limit"]),
         ("/api/v1/screens/book-detail/1?reviews=two", &["reviews"]),
         ("/api/v1/orders/ord_1?fields=all", &["fields"]),
+        ("/api/v1/books/1?fields=all&v=2", &["fields", "v"]),
+        ("/api/v1/books/1/stock/events?since=0", &["since"]),
     ] {
         get(&edge, path).await.assert_fields(fields);
     }

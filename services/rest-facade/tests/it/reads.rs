@@ -61,6 +61,7 @@ async fn a_reservation_and_an_order_have_all_their_parts() {
     {
         assert_eq!(&get(&edge, &format!("/api/v1/orders/ord_1{query}")).await.json(), order, "{query}");
     }
+    crate::schema::assert_fits(&crate::schema::named("Order"), &history);
     get(&edge, "/api/v1/orders/ord_1?view=all").await.assert_fields(&["view"]);
 }
 
