@@ -1,0 +1,181 @@
+//! From what a caller sent to what it gets back, however it came in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_graphql::parser::types::OperationType;
+use async_graphql::{Request, Response, Variables};
+use chassis::call::TraceParent;
+use chassis::{Deadline, Shutdown};
+use futures_util::Stream;
+use proto::{Reason, Services};
+use serde::Deserialize;
+
+use crate::documents::{Document, Documents, Hash, hash};
+use crate::error::Rejection;
+use crate::load::{Caller, Driver, Loads};
+use crate::reply::Reply;
+use crate::{Config, schema};
+
+/// The parameters of a GraphQL request ("GraphQL over HTTP", 5.1).
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Parameters {
+    pub(crate) query: Option<String>,
+    pub(crate) operation_name: Option<String>,
+    #[serde(default)]
+    pub(crate) variables: Variables,
+    pub(crate) extensions: Option<Extensions>,
+}
+
+/// What a request says beyond GraphQL. Extensions that we don't know are none of our business.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Extensions {
+    #[serde(rename = "persistedQuery")]
+    persisted_query: Option<PersistedQuery>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PersistedQuery {
+    version: i32,
+    #[serde(rename = "sha256Hash")]
+    sha256_hash: String,
+}
+
+/// The way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Get,
+    Post,
+    Socket,
+}
+
+/// An operation that may run.
+pub(crate) struct Prepared {
+    pub(crate) ty: OperationType,
+    request: Request,
+    loads: Arc<Loads>,
+}
+
+/// The edge: everything that its requests share.
+pub(crate) struct Edge {
+    services: Services,
+    schema: schema::Schema,
+    documents: Documents,
+    pub(crate) config: Config,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Edge {
+    pub(crate) fn new(services: Services, config: Config, shutdown: Shutdown) -> Self {
+        let documents = Documents::new(config.graphql_limits.clone());
+        Self { services, schema: schema::runner(), documents, config, shutdown }
+    }
+
+    /// When an operation that comes in now must be done.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.time())
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.config.graphql_deadline_ms)
+    }
+
+    /// Checks a request as far as it can be checked without running it.
+    pub(crate) fn prepare(
+        &self,
+        parameters: Parameters,
+        way: Way,
+        deadline: Deadline,
+        trace: Option<TraceParent>,
+    ) -> Result<Prepared, Rejection> {
+        let Parameters { query, operation_name, mut variables, extensions } = parameters;
+        let persisted = extensions.and_then(|extensions| extensions.persisted_query);
+        let document = self.document(query, persisted, way)?;
+        let operation = document.operation(operation_name.as_deref().filter(|name| !name.is_empty()))?;
+        match (way, operation.ty) {
+            (Way::Socket, _) | (_, OperationType::Query) | (Way::Post, OperationType::Mutation) => {}
+            (Way::Get, OperationType::Mutation) => {
+                let message = "a mutation needs POST";
+                return Err(Rejection::method("POST", Reason::MethodNotAllowed, message));
+            }
+            (Way::Get | Way::Post, OperationType::Subscription) => {
+                let message = "a subscription needs a WebSocket with the sub-protocol graphql-transport-ws";
+                return Err(Rejection::because(Reason::InvalidQuery, message));
+            }
+        }
+        self.documents.check_variables(&document, operation, &mut variables)?;
+
+        // A subscription goes on for as long as its reader likes; each of its calls has the time of an operation.
+        let deadline = (operation.ty != OperationType::Subscription).then_some(deadline);
+        let caller = Caller { services: self.services.clone(), trace, deadline, time: self.time() };
+        let loads = Arc::new(Loads::new(caller));
+        let mut request = Request::new(String::new()).variables(variables).data(Arc::clone(&loads));
+        request.operation_name = operation.name.as_ref().map(ToString::to_string);
+        request.set_parsed_query(document.parsed.clone());
+        Ok(Prepared { ty: operation.ty, request, loads })
+    }
+
+    /// Runs a query or mutation. When the time is over its calls are dropped.
+    pub(crate) async fn run(&self, prepared: Prepared) -> Result<Reply, Rejection> {
+        let Prepared { request, loads, .. } = prepared;
+        let deadline = loads.caller.deadline.unwrap_or_else(|| self.deadline());
+        let work = Driver::new(loads).run(self.schema.execute(request));
+        match tokio::time::timeout_at(deadline.0, work).await {
+            Ok(response) => Ok(Reply::ran(response)),
+            Err(_) => Err(Rejection::late()),
+        }
+    }
+
+    /// Runs any operation as a stream of replies.
+    pub(crate) fn stream(&self, prepared: Prepared) -> impl Stream<Item = Response> + Send + use<> {
+        let Prepared { request, loads, .. } = prepared;
+        Driver::new(loads).stream(self.schema.execute_stream(request))
+    }
+
+    fn document(
+        &self,
+        query: Option<String>,
+        persisted: Option<PersistedQuery>,
+        way: Way,
+    ) -> Result<Arc<Document>, Rejection> {
+        let malformed =
+            |message: &str| Rejection::http(http::StatusCode::BAD_REQUEST, Reason::MalformedRequest, message);
+        let wanted = match persisted {
+            Some(persisted) if persisted.version == 1 => Some(
+                parse_hash(&persisted.sha256_hash)
+                    .ok_or_else(|| malformed("sha256Hash must have 64 hexadecimal digits"))?,
+            ),
+            Some(_) => return Err(malformed("the version of persistedQuery must be 1")),
+            None => None,
+        };
+        let Some(query) = query.filter(|query| !query.is_empty()) else {
+            let wanted = wanted.ok_or_else(|| malformed("query is missing"))?;
+            return self.documents.by_hash(&wanted).ok_or_else(|| {
+                // Clients of automatic persisted queries look for this very message, and send the text.
+                Rejection::because(Reason::PersistedQueryNotFound, "PersistedQueryNotFound")
+            });
+        };
+        if wanted.is_some_and(|wanted| wanted != hash(&query)) {
+            return Err(malformed("sha256Hash is not the hash of query"));
+        }
+        let document = self.documents.by_text(&query)?;
+        if let Some(wanted) = wanted
+            && way == Way::Post
+        {
+            self.documents.register(wanted, &document);
+        }
+        Ok(document)
+    }
+}
+
+fn parse_hash(text: &str) -> Option<Hash> {
+    let mut hash = Hash::default();
+    if text.len() != 2 * hash.len() || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (i, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}
