@@ -91,7 +91,7 @@ fn complete_operation(operation: &mut Operation) {
         {
             // A handler names its reasons; the rest follows from them.
             let reasons: Vec<_> = response.description.split(", ").filter_map(Reason::parse).collect();
-            *response = problem(&reasons);
+            *response = Response { description: response.description.clone(), ..problem(&reasons) };
         }
     }
     let takes_body = operation.request_body.is_some();

@@ -9,41 +9,45 @@ use crate::fakes::Shop;
 use crate::http::{edge, get, request, send, send_json};
 use crate::schema::DOCUMENT;
 
+/// The status of every reason.
+pub(crate) const STATUSES: [(Reason, u16); 31] = [
+    (Reason::InvalidField, 400),
+    (Reason::InvalidPageToken, 400),
+    (Reason::MalformedRequest, 400),
+    (Reason::InvalidQuery, 400),
+    (Reason::QueryTooComplex, 400),
+    (Reason::PersistedQueryNotFound, 404),
+    (Reason::MessageTooLarge, 413),
+    (Reason::BookNotFound, 404),
+    (Reason::AuthorNotFound, 404),
+    (Reason::UnknownSku, 404),
+    (Reason::ReservationNotFound, 404),
+    (Reason::OrderNotFound, 404),
+    (Reason::RouteNotFound, 404),
+    (Reason::MethodNotAllowed, 405),
+    (Reason::UnsupportedMediaType, 415),
+    (Reason::SkuTaken, 409),
+    (Reason::OutOfStock, 409),
+    (Reason::OrderIdConflict, 409),
+    (Reason::ReservationExpired, 409),
+    (Reason::ReservationReleased, 409),
+    (Reason::OrderShipped, 409),
+    (Reason::IdempotencyKeyReused, 422),
+    (Reason::RequestInProgress, 409),
+    (Reason::VersionMismatch, 412),
+    (Reason::StoreFull, 503),
+    (Reason::TooManyRequests, 429),
+    (Reason::DeadlineExceeded, 504),
+    (Reason::Cancelled, 499),
+    (Reason::UpstreamUnavailable, 503),
+    (Reason::ShuttingDown, 503),
+    (Reason::Internal, 500),
+];
+
 #[tokio::test]
 async fn every_reason_has_one_status() {
-    for (reason, status) in [
-        (Reason::InvalidField, 400),
-        (Reason::InvalidPageToken, 400),
-        (Reason::MalformedRequest, 400),
-        (Reason::InvalidQuery, 400),
-        (Reason::QueryTooComplex, 400),
-        (Reason::PersistedQueryNotFound, 404),
-        (Reason::MessageTooLarge, 413),
-        (Reason::BookNotFound, 404),
-        (Reason::AuthorNotFound, 404),
-        (Reason::UnknownSku, 404),
-        (Reason::ReservationNotFound, 404),
-        (Reason::OrderNotFound, 404),
-        (Reason::RouteNotFound, 404),
-        (Reason::MethodNotAllowed, 405),
-        (Reason::UnsupportedMediaType, 415),
-        (Reason::SkuTaken, 409),
-        (Reason::OutOfStock, 409),
-        (Reason::OrderIdConflict, 409),
-        (Reason::ReservationExpired, 409),
-        (Reason::ReservationReleased, 409),
-        (Reason::OrderShipped, 409),
-        (Reason::IdempotencyKeyReused, 422),
-        (Reason::RequestInProgress, 409),
-        (Reason::VersionMismatch, 412),
-        (Reason::StoreFull, 503),
-        (Reason::TooManyRequests, 429),
-        (Reason::DeadlineExceeded, 504),
-        (Reason::Cancelled, 499),
-        (Reason::UpstreamUnavailable, 503),
-        (Reason::ShuttingDown, 503),
-        (Reason::Internal, 500),
-    ] {
+    assert!(Reason::ALL.iter().all(|reason| STATUSES.iter().any(|(known, _)| known == reason)));
+    for (reason, status) in STATUSES {
         let edge = edge(Shop::refusing(Refusal::new(reason, "because of this")));
         let reply = get(&edge, "/api/v1/books/1").await;
         let problem = reply.assert_problem(status, reason.as_str());
