@@ -91,7 +91,9 @@ fn complete_operation(operation: &mut Operation) {
         {
             // A handler names its reasons; the rest follows from them.
             let reasons: Vec<_> = response.description.split(", ").filter_map(Reason::parse).collect();
-            *response = Response { description: response.description.clone(), ..problem(&reasons) };
+            let made = problem(&reasons);
+            response.content = made.content;
+            response.headers = made.headers;
         }
     }
     let takes_body = operation.request_body.is_some();
