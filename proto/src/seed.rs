@@ -1,4 +1,4 @@
-//! What every part of the suite may know about the seeded data without asking: how many there are, and their SKUs.
+//! What every part of the suite may know about the seeded data without asking: how many there are, and their names.
 
 /// How many books a service starts with unless it is told another number.
 pub const BOOKS: i32 = 50;
@@ -11,6 +11,17 @@ pub const REVIEWS: i32 = 200;
 
 /// Units in stock of each book at start.
 pub const STOCK: i32 = 1_000_000;
+
+/// How many orders there are, numbered from 1. Those with odd numbers have shipped, the others are placed.
+pub const ORDERS: i32 = 20;
+
+/// Lines of each seeded order.
+pub const ORDER_LINES: i32 = 8;
+
+/// The id of the seeded order `number`.
+pub fn order_id(number: i32) -> String {
+    format!("ord_{:032}", number.unsigned_abs())
+}
 
 /// The SKU of the seeded book `book_id`: a valid ISBN-13 that no publisher uses.
 ///

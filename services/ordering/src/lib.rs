@@ -1,1 +1,67 @@
-//! Stub.
+//! Orders: placed once per request id, with prices from catalog and units from inventory.
+//!
+//! What the service promises:
+//!
+//! - One order per request id, however often and from however many callers at once the request comes. The order's id
+//!   follows from the request id, and so does the name under which inventory holds its units.
+//! - A refused or abandoned request leaves neither an order nor a mark, and can be repeated. Units that it held are
+//!   given back at once, or, where that fails or the caller has left, when the reservation expires.
+//! - An order keeps titles and prices as they were when it was placed.
+//! - Cancelling gives units back before it is recorded, so a cancelled order never keeps any.
+//!
+//! Orders live in memory, at most [`Config::max_orders`] of them.
+
+mod domain;
+mod seed;
+mod service;
+mod store;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chassis::grpc::{CallLimits, Routes};
+use chassis::{Listener, Server, ServerConfig, Shutdown};
+use proto::catalog::v1::catalog_service_server::CatalogService;
+use proto::inventory::v1::inventory_service_server::InventoryService;
+use proto::ordering::v1::ordering_service_server::OrderingServiceServer;
+
+pub use service::Ordering;
+
+const MAX_ORDERS: usize = 200_000;
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How ordering behaves.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Config {
+    /// Orders to hold in memory at most, the seeded ones included; more are refused with STORE_FULL
+    #[arg(long, env = "BOOKSTORE_MAX_ORDERS", default_value_t = MAX_ORDERS)]
+    pub max_orders: usize,
+
+    /// How long a refused placement waits for inventory to take its units back. It is not the caller's time that
+    /// counts, which may be over.
+    #[arg(skip = RELEASE_TIMEOUT)]
+    pub release_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { max_orders: MAX_ORDERS, release_timeout: RELEASE_TIMEOUT }
+    }
+}
+
+/// Serves ordering alone over gRPC and gRPC-Web until shutdown is through.
+pub async fn serve(
+    listener: Listener,
+    config: Config,
+    catalog: Arc<dyn CatalogService>,
+    inventory: Arc<dyn InventoryService>,
+    server: ServerConfig,
+    shutdown: Shutdown,
+) -> io::Result<()> {
+    let ordering = Arc::new(Ordering::new(&config, catalog, inventory));
+    let service =
+        OrderingServiceServer::from_arc(ordering).max_decoding_message_size(proto::MAX_MESSAGE_BYTES);
+    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown).service(service);
+    Server::new(server, shutdown).grpc(listener, routes).run().await
+}
