@@ -1,1 +1,64 @@
-//! Stub.
+//! Books, their authors and their reviews.
+//!
+//! What the methods promise is written in `catalog.proto`. Beyond that:
+//! - A book is seen by everybody or by nobody: one that inventory has not registered yet is not there, and a call that
+//!   is refused, cancelled or out of time leaves nothing of it behind.
+//! - Everything is in memory and bounded by [`Config`]. Reading never waits for writing longer than one map access.
+//! - Streams go at the pace of their reader and hold a page at most. A reader who leaves ends the work.
+
+mod domain;
+mod seed;
+mod service;
+mod store;
+
+use std::io;
+use std::sync::Arc;
+
+use chassis::grpc::{CallLimits, Routes};
+use chassis::{Listener, Server, ServerConfig, Shutdown};
+use proto::catalog::v1::catalog_service_server::CatalogServiceServer;
+use proto::inventory::v1::inventory_service_server::InventoryService;
+
+pub use service::Catalog;
+
+/// What a catalog holds.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Config {
+    /// Books to start with, made by rule: the same ones in every run
+    #[arg(
+        long,
+        env = "BOOKSTORE_BOOKS",
+        default_value_t = proto::seed::BOOKS,
+        value_parser = clap::value_parser!(i32).range(1..=2_000_000)
+    )]
+    pub books: i32,
+
+    /// The most books to hold; more are refused with STORE_FULL
+    #[arg(long, env = "BOOKSTORE_MAX_BOOKS", default_value_t = 2_000_000)]
+    pub max_books: usize,
+
+    /// The most reviews to hold; more are refused with STORE_FULL
+    #[arg(long, env = "BOOKSTORE_MAX_REVIEWS", default_value_t = 1_000_000)]
+    pub max_reviews: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { books: proto::seed::BOOKS, max_books: 2_000_000, max_reviews: 1_000_000 }
+    }
+}
+
+/// Serves a catalog over gRPC and gRPC-Web until shutdown. Stock is asked of, and new books are registered with,
+/// `inventory`.
+pub async fn serve(
+    listener: Listener,
+    config: Config,
+    inventory: Arc<dyn InventoryService>,
+    server: ServerConfig,
+    shutdown: Shutdown,
+) -> io::Result<()> {
+    let catalog = Arc::new(Catalog::new(&config, inventory));
+    let service = CatalogServiceServer::from_arc(catalog).max_decoding_message_size(proto::MAX_MESSAGE_BYTES);
+    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown).service(service);
+    Server::new(server, shutdown).grpc(listener, routes).run().await
+}

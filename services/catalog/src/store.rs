@@ -1,0 +1,218 @@
+//! Books, authors and reviews in memory.
+//!
+//! Every function copies out and returns: no guard of a map ever leaves this file.
+
+mod quota;
+mod reservation;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+
+use crate::domain::{
+    Author, AuthorId, Book, BookChange, BookId, Refused, Review, ReviewDraft, ReviewId, Sku,
+};
+use quota::{Ids, Quota};
+
+pub(crate) use reservation::Reservation;
+
+/// What a store starts with. Ids must go up.
+pub(crate) struct Contents<B, R> {
+    pub(crate) authors: Vec<Author>,
+    pub(crate) books: B,
+    pub(crate) reviews: R,
+}
+
+/// The books, authors and reviews.
+pub(crate) struct Store {
+    books: DashMap<BookId, Shelf>,
+    /// The ids of `books`, for reading in order. Deletions leave holes of any size in the ids, and a tree steps over
+    /// them. An id is added before its book and removed after it, so that no book is without.
+    ids: RwLock<BTreeSet<BookId>>,
+    /// The SKUs of `books`, and those of books about to be added, which is what makes a SKU unique.
+    skus: DashMap<Sku, BookId>,
+    /// Books that inventory was asked to register and perhaps did, but that were not added. Who tries again gets the
+    /// same id: with another one inventory would refuse the SKU for ever.
+    unsettled: DashMap<Sku, BookId>,
+    authors: BTreeMap<AuthorId, Arc<Author>>,
+    book_ids: Ids,
+    review_ids: Ids,
+    /// Books, and those about to be added.
+    book_quota: Quota,
+    review_quota: Quota,
+}
+
+/// A book and what was said about it, in order of id. Together, so that they go together.
+struct Shelf {
+    book: Arc<Book>,
+    reviews: Vec<Arc<Review>>,
+}
+
+impl Shelf {
+    /// Up to `limit` reviews, latest first, of those before `before`.
+    fn latest(&self, before: Option<ReviewId>, limit: usize) -> Vec<Arc<Review>> {
+        let end = before.map_or(self.reviews.len(), |id| self.reviews.partition_point(|r| r.id < id));
+        self.reviews.iter().take(end).rev().take(limit).cloned().collect()
+    }
+}
+
+impl Store {
+    /// A store with these contents, which may be more than the most it takes afterwards.
+    pub(crate) fn new<B, R>(contents: Contents<B, R>, max_books: usize, max_reviews: usize) -> Self
+    where
+        B: Iterator<Item = Book>,
+        R: Iterator<Item = Review>,
+    {
+        let expected = contents.books.size_hint().1.unwrap_or_default();
+        let books = DashMap::with_capacity(expected);
+        let skus = DashMap::with_capacity(expected);
+        let mut ids = Vec::with_capacity(expected);
+        for book in contents.books {
+            ids.push(book.id);
+            skus.insert(book.sku, book.id);
+            books.insert(book.id, Shelf { book: Arc::new(book), reviews: Vec::new() });
+        }
+        let (mut reviews, mut last_review) = (0, 0);
+        for review in contents.reviews {
+            last_review = review.id.get();
+            if let Some(mut shelf) = books.get_mut(&review.book_id) {
+                shelf.reviews.push(Arc::new(review));
+                reviews += 1;
+            }
+        }
+        Self {
+            books,
+            skus,
+            unsettled: DashMap::new(),
+            authors: contents.authors.into_iter().map(|author| (author.id, Arc::new(author))).collect(),
+            book_ids: Ids::after(ids.last().map_or(0, |id| id.get())),
+            review_ids: Ids::after(last_review),
+            book_quota: Quota::new(max_books, ids.len()),
+            review_quota: Quota::new(max_reviews, reviews),
+            ids: RwLock::new(BTreeSet::from_iter(ids)),
+        }
+    }
+
+    /// One book.
+    pub(crate) fn book(&self, id: BookId) -> Result<Arc<Book>, Refused> {
+        self.books.get(&id).map(|shelf| shelf.book.clone()).ok_or(Refused::BookNotFound(id))
+    }
+
+    /// One book with its latest reviews, latest first.
+    pub(crate) fn book_with_reviews(
+        &self,
+        id: BookId,
+        count: usize,
+    ) -> Result<(Arc<Book>, Vec<Arc<Review>>), Refused> {
+        let shelf = self.books.get(&id).ok_or(Refused::BookNotFound(id))?;
+        Ok((shelf.book.clone(), shelf.latest(None, count)))
+    }
+
+    /// The id of the book with this SKU. The book may not be there yet, or not any more.
+    pub(crate) fn id_of(&self, sku: Sku) -> Option<BookId> {
+        self.skus.get(&sku).map(|id| *id)
+    }
+
+    /// Up to `limit` books in order of id, from the one after `after`. Fewer only when there are no more.
+    pub(crate) fn books_after(&self, after: Option<BookId>, limit: usize) -> Vec<Arc<Book>> {
+        let mut books = Vec::with_capacity(limit);
+        let mut after = after;
+        while books.len() < limit {
+            let ids = self.ids_after(after, limit - books.len());
+            let Some(&last) = ids.last() else { break };
+            after = Some(last);
+            // A book deleted since its id was read is no book.
+            books.extend(ids.into_iter().filter_map(|id| self.book(id).ok()));
+        }
+        books
+    }
+
+    fn ids_after(&self, after: Option<BookId>, limit: usize) -> Vec<BookId> {
+        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner);
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        ids.range((from, Bound::Unbounded)).take(limit).copied().collect()
+    }
+
+    /// Changes a book.
+    pub(crate) fn update(
+        &self,
+        id: BookId,
+        change: BookChange,
+        expected_version: Option<i32>,
+    ) -> Result<Arc<Book>, Refused> {
+        let mut shelf = self.books.get_mut(&id).ok_or(Refused::BookNotFound(id))?;
+        if let Some(author_id) = change.author_id {
+            self.author(author_id)?;
+        }
+        shelf.book.expect_version(expected_version)?;
+        shelf.book = Arc::new(shelf.book.changed(change));
+        Ok(shelf.book.clone())
+    }
+
+    /// Removes a book and its reviews.
+    pub(crate) fn delete(&self, id: BookId, expected_version: Option<i32>) -> Result<(), Refused> {
+        let Entry::Occupied(entry) = self.books.entry(id) else {
+            return Err(Refused::BookNotFound(id));
+        };
+        entry.get().book.expect_version(expected_version)?;
+        let shelf = entry.remove();
+        self.ids.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.skus.remove_if(&shelf.book.sku, |_, owner| *owner == id);
+        self.book_quota.give_back(1);
+        self.review_quota.give_back(shelf.reviews.len());
+        Ok(())
+    }
+
+    /// One author.
+    pub(crate) fn author(&self, id: AuthorId) -> Result<&Arc<Author>, Refused> {
+        self.authors.get(&id).ok_or(Refused::AuthorNotFound(id))
+    }
+
+    /// All authors in order of id.
+    pub(crate) fn authors(&self) -> impl Iterator<Item = &Arc<Author>> {
+        self.authors.values()
+    }
+
+    /// Up to `limit` authors in order of id, from the one after `after`.
+    pub(crate) fn authors_after(&self, after: Option<AuthorId>, limit: usize) -> Vec<Arc<Author>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let authors = self.authors.range((from, Bound::Unbounded));
+        authors.take(limit).map(|(_, author)| author.clone()).collect()
+    }
+
+    /// Up to `limit` reviews of a book, latest first, of those before `before`.
+    pub(crate) fn reviews_before(
+        &self,
+        id: BookId,
+        before: Option<ReviewId>,
+        limit: usize,
+    ) -> Result<Vec<Arc<Review>>, Refused> {
+        let shelf = self.books.get(&id).ok_or(Refused::BookNotFound(id))?;
+        Ok(shelf.latest(before, limit))
+    }
+
+    /// Adds a review.
+    pub(crate) fn add_review(
+        &self,
+        book_id: BookId,
+        draft: ReviewDraft,
+        created_at: SystemTime,
+    ) -> Result<Arc<Review>, Refused> {
+        // While the shelf is held nobody else adds to it, so that the reviews of a book are in order of id.
+        let mut shelf = self.books.get_mut(&book_id).ok_or(Refused::BookNotFound(book_id))?;
+        if !self.review_quota.take() {
+            return Err(Refused::ReviewsFull);
+        }
+        let Some(id) = self.review_ids.next().and_then(ReviewId::new) else {
+            self.review_quota.give_back(1);
+            return Err(Refused::ReviewsFull);
+        };
+        let review = Arc::new(Review { id, book_id, draft, created_at });
+        shelf.reviews.push(review.clone());
+        Ok(review)
+    }
+}
