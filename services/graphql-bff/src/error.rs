@@ -74,7 +74,26 @@ pub(crate) fn error(reason: Reason, message: impl Into<String>) -> ServerError {
 /// Gives errors that async-graphql made a reason, and drops those over the limit.
 pub(crate) fn all_because(mut errors: Vec<ServerError>, reason: Reason) -> Vec<ServerError> {
     errors.truncate(MAX_ERRORS);
-    errors.into_iter().map(|e| if e.extensions.is_some() { e } else { with_reason(e, reason) }).collect()
+    let because = |error: ServerError| {
+        if error.extensions.is_some() {
+            return error;
+        }
+        let message = shorten(&error.message);
+        with_reason(ServerError { message, ..error }, reason)
+    };
+    errors.into_iter().map(because).collect()
+}
+
+/// A message without its middle when it is long: the library quotes what was sent.
+fn shorten(message: &str) -> String {
+    const ENDS: usize = 200;
+    let length = message.chars().count();
+    if length <= 3 * ENDS {
+        return message.to_owned();
+    }
+    let start: String = message.chars().take(ENDS).collect();
+    let end: String = message.chars().skip(length - ENDS).collect();
+    format!("{start} … {end}")
 }
 
 /// The result of a service call, or null and an error at this field.

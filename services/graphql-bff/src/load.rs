@@ -6,6 +6,7 @@
 //! waits for it.
 
 mod batch;
+mod notice;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use proto::inventory::v1 as inventory;
 use proto::ordering::v1 as ordering;
 use tokio::sync::oneshot;
 use tonic::{Request, Status};
+
+use self::notice::Notice;
 
 /// What every call on behalf of one operation carries, and where it goes.
 pub(crate) struct Caller {
@@ -131,7 +134,10 @@ impl Loads {
     ) -> Result<V, Status> {
         let (reply, answer) = oneshot::channel();
         queue(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner)).push(Ask { key, reply });
-        answer.await.unwrap_or_else(|_| Err(Status::internal("a call ended without an answer")))
+        // Without tokio's budget for one poll: when it is used up, answers that are there look as if they were not, and
+        // the keys of the next round come in pieces.
+        let answer = tokio::task::unconstrained(answer).await;
+        answer.unwrap_or_else(|_| Err(Status::internal("a call ended without an answer")))
     }
 
     fn take(&self) -> Asked {
@@ -143,11 +149,12 @@ impl Loads {
 pub(crate) struct Driver {
     loads: Arc<Loads>,
     calls: FuturesUnordered<BoxFuture<'static, ()>>,
+    notice: Arc<Notice>,
 }
 
 impl Driver {
     pub(crate) fn new(loads: Arc<Loads>) -> Self {
-        Self { loads, calls: FuturesUnordered::new() }
+        Self { loads, calls: FuturesUnordered::new(), notice: Arc::default() }
     }
 
     /// Runs a query or mutation.
@@ -169,19 +176,23 @@ impl Driver {
         cx: &mut Context<'_>,
         mut work: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
+        let waker = self.notice.waker();
+        self.notice.watch(cx);
         loop {
-            if let Poll::Ready(done) = work(cx) {
+            if let Poll::Ready(done) = work(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(done);
             }
-            // All resolvers that could run have run, so these are all the keys that this round needs.
-            self.calls.extend(batch::calls(&self.loads, self.loads.take()));
-            let mut answered = false;
-            while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {
-                answered = true;
+            // The sets of futures inside like to take breaks: they stop halfway and ask to be polled again. Only when
+            // nothing asks has every resolver run that could, and these are all the keys of this round.
+            if self.notice.take() {
+                continue;
             }
-            if !answered {
+            self.calls.extend(batch::calls(&self.loads, self.loads.take()));
+            while let Poll::Ready(Some(())) = self.calls.poll_next_unpin(cx) {}
+            if !self.notice.unwatch() {
                 return Poll::Pending;
             }
+            self.notice.watch(cx);
         }
     }
 }

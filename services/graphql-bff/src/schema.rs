@@ -94,10 +94,10 @@ fn missing(what: &str) -> Status {
 
 const PAGE: Names = &[("page_size", "first"), ("page_token", "after")];
 
-/// What can be read. A field that could not be read is null, and the reply's errors say why; the other fields are
-/// there.
 pub(crate) struct Query;
 
+/// What can be read. A field that could not be read is null, and the reply's errors say why; the other fields are
+/// there.
 #[Object]
 impl Query {
     /// One book. Null with the error BOOK_NOT_FOUND when there is none with this id.

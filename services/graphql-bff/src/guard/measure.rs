@@ -204,7 +204,7 @@ impl<'a> Measure<'a, '_> {
             }
             // Gathered into one call, however many there are.
             ("Query", "book" | "author") => Price { calls: 10, ..Price::list(1) },
-            ("Query", "__schema" | "__type") => Price::list(1),
+            ("Query" | "Mutation", "__schema" | "__type" | "__typename") => Price::list(1),
             ("Query" | "Mutation" | "Subscription", _) => Price { calls: CALL, ..Price::list(1) },
             ("Book", "reviews") => self.asked(field, "last", 10, 100),
             // As many as the order has; a thousand is rare.
@@ -224,8 +224,8 @@ impl<'a> Measure<'a, '_> {
                 let length = match value {
                     Some(async_graphql::Value::Number(n)) => number(n),
                     Some(_) => None,
-                    // The default of its definition, if any, is for the list to cap.
-                    None if self.variables.is_some() => Some(i64::MAX),
+                    // The least that it can be, as long as nobody says.
+                    None if self.variables.is_none() => Some(1),
                     None => None,
                 };
                 (length, true)

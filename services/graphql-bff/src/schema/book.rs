@@ -177,7 +177,6 @@ impl Book {
     }
 }
 
-/// An author.
 pub(crate) struct Author(pub(crate) Arc<catalog::Author>);
 
 /// An author.
@@ -204,7 +203,6 @@ impl Author {
     }
 }
 
-/// What a reader wrote about a book.
 pub(crate) struct Review {
     /// The list that it stands in: reviews are shared, not copied.
     of: Reviews,

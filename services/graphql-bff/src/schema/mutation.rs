@@ -129,10 +129,10 @@ pub(crate) struct DeletedBook {
     id: i32,
 }
 
-/// What can be changed. Fields run one after the other. A field that was refused is null and changed nothing; the
-/// reply's errors say why, and the fields after it still run.
 pub(crate) struct Mutation;
 
+/// What can be changed. Fields run one after the other. A field that was refused is null and changed nothing; the
+/// reply's errors say why, and the fields after it still run.
 #[Object]
 impl Mutation {
     /// Holds units for an order: all lines or none. The same order id with the same lines returns the same reservation,

@@ -32,7 +32,6 @@ impl PageInfo {
 
 macro_rules! connection {
     ($(#[$doc:meta])* $connection:ident, $(#[$edge_doc:meta])* $edge:ident of $node:ident) => {
-        $(#[$doc])*
         pub(crate) struct $connection {
             pub(crate) nodes: Vec<$node>,
             pub(crate) page_info: PageInfo,
@@ -59,7 +58,6 @@ macro_rules! connection {
             }
         }
 
-        $(#[$edge_doc])*
         pub(crate) struct $edge<'a> {
             node: &'a $node,
             cursor: Option<&'a str>,

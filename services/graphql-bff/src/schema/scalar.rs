@@ -3,8 +3,6 @@
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 use proto::common::v1 as common;
 
-/// A 64-bit signed integer as a JSON number: amounts of money and counts that outgrow `Int`. Readers that keep numbers
-/// as doubles hold it exactly up to 2^53.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Int64(pub(crate) i64);
 
@@ -31,7 +29,6 @@ impl ScalarType for Int64 {
     }
 }
 
-/// A moment in UTC as RFC 3339 writes it: `2026-11-30T12:00:00Z`.
 #[derive(Debug, Clone)]
 pub(crate) struct DateTime(String);
 

@@ -5,7 +5,6 @@ use proto::inventory::v1 as inventory;
 
 use super::scalar::{DateTime, Int64};
 
-/// The stock of one book: units received = inStock + reserved + sold, at every moment.
 pub(crate) struct Stock(pub(crate) inventory::Stock);
 
 /// The stock of one book: units received = inStock + reserved + sold, at every moment.
@@ -73,7 +72,6 @@ pub(crate) struct ReservationLine {
     quantity: i32,
 }
 
-/// Units held or sold for one order.
 pub(crate) struct Reservation(pub(crate) inventory::Reservation);
 
 /// Units held or sold for one order.
@@ -106,7 +104,6 @@ impl Reservation {
     }
 }
 
-/// What `reserveStock` answers: small, and the same size whatever was reserved.
 pub(crate) struct ReserveStockPayload(pub(crate) inventory::ReserveStockResponse);
 
 /// What `reserveStock` answers: small, and the same size whatever was reserved.

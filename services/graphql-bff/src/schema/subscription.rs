@@ -12,9 +12,9 @@ use super::stock::Stock;
 use super::{loads, missing};
 use crate::error::{Names, SAME_NAMES, of_status};
 
-/// What can be watched, over WebSocket with the sub-protocol `graphql-transport-ws`. An operation watches one field.
 pub(crate) struct Subscription;
 
+/// What can be watched, over WebSocket with the sub-protocol `graphql-transport-ws`. An operation watches one field.
 #[Subscription]
 impl Subscription {
     /// The stock of the books asked for: first as it is, one event for each book, then again after each change. A
