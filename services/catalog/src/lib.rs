@@ -62,3 +62,28 @@ pub async fn serve(
     let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown).service(service);
     Server::new(server, shutdown).grpc(listener, routes).run().await
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Config, clap::Error> {
+        let command = Config::augment_args(Command::new("catalog").no_binary_name(true));
+        Config::from_arg_matches(&command.try_get_matches_from(args)?)
+    }
+
+    #[test]
+    fn defaults_are_the_same_with_and_without_a_command_line() {
+        assert_eq!(format!("{:?}", parse(&[]).unwrap()), format!("{:?}", Config::default()));
+    }
+
+    #[test]
+    fn the_number_of_books_is_bounded() {
+        assert_eq!(parse(&["--books", "2000000"]).unwrap().books, 2_000_000);
+        for bad in ["0", "-1", "2000001", "many"] {
+            assert!(parse(&["--books", bad]).is_err(), "{bad}");
+        }
+    }
+}
