@@ -24,6 +24,9 @@ use crate::{Limits, OPERATIONS, guard, inputs, schema};
 /// A document is checked once for each of its operations, so they must be few.
 const MAX_OPERATIONS: usize = 10;
 
+/// The rules follow fragments into each other by recursion.
+const MAX_FRAGMENTS: usize = 200;
+
 /// Variables are looked up in a list.
 const MAX_VARIABLES: usize = 100;
 
@@ -195,6 +198,9 @@ impl Documents {
             .map_err(|error| Rejection::graphql(all_because(vec![error.into()], Reason::MalformedRequest)))?;
         if parsed.operations.iter().len() > MAX_OPERATIONS {
             return Err(too_complex(format!("the document has over {MAX_OPERATIONS} operations")));
+        }
+        if parsed.fragments.len() > MAX_FRAGMENTS {
+            return Err(too_complex(format!("the document has over {MAX_FRAGMENTS} fragments")));
         }
         let operations = self.measure(&parsed)?;
         for (name, operation) in parsed.operations.iter() {

@@ -174,6 +174,9 @@ async fn depth_operations_and_variables_are_bounded() {
         chain += &format!("fragment F{n} on Query {{ ...F{} }} ", n + 1);
     }
     assert_eq!(refused(&(chain + "fragment F150 on Query { __typename }")).await, TOO_COMPLEX);
+    let fragments: String =
+        (0..201).map(|n| format!("fragment F{n} on Query {{ ...F{} }} ", n + 1)).collect();
+    assert_eq!(refused(&format!("{{ __typename }} {fragments}")).await, TOO_COMPLEX);
     let operations: String = (0..11).map(|n| format!("query Q{n} {{ __typename }} ")).collect();
     assert_eq!(refused(&operations).await, TOO_COMPLEX);
     let variables: String = (0..101).map(|n| format!("$v{n}: Int ")).collect();
