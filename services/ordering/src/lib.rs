@@ -65,3 +65,23 @@ pub async fn serve(
     let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown).service(service);
     Server::new(server, shutdown).grpc(listener, routes).run().await
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        config: Config,
+    }
+
+    #[test]
+    fn the_default_is_what_no_flags_give() {
+        let parsed = Cli::parse_from(["test"]).config;
+        assert_eq!(format!("{parsed:?}"), format!("{:?}", Config::default()));
+        assert_eq!(Cli::parse_from(["test", "--max-orders", "7"]).config.max_orders, 7);
+    }
+}

@@ -58,7 +58,11 @@ impl Ordering {
         let request = catalog::BatchGetBooksRequest { skus, ..Default::default() };
         let reply = self.catalog.batch_get_books(child(call, request)).await;
         let books = reply.map_err(|status| Failure::of("catalog", status))?.into_inner().books;
-        let offers: HashMap<String, Offer> = books.into_iter().filter_map(offer).collect();
+        let offers: Option<HashMap<String, Offer>> = books.into_iter().map(offer).collect();
+        let offers = offers.ok_or_else(|| {
+            tracing::error!("catalog sent a book without a price");
+            upstream::internal()
+        })?;
         draft.price(|sku| offers.get(sku.as_str()).cloned()).map_err(|error| match &error {
             PriceError::UnknownSku(sku) => {
                 Refusal::new(Reason::UnknownSku, error.to_string()).with("sku", sku).into()
@@ -173,7 +177,7 @@ impl Ordering {
     }
 }
 
-/// What catalog asks for a book, by SKU; nothing when the price is missing or in no currency.
+/// What catalog asks for a book, by SKU; `None` when the price is missing or in no currency.
 fn offer(book: catalog::Book) -> Option<(String, Offer)> {
     let price = book.price?;
     let price = Money { minor: price.amount_minor, currency: Currency::parse(&price.currency)? };

@@ -1,0 +1,13 @@
+//! Ordering between a catalog and an inventory that do as they are told.
+
+// Helpers of tests stop at the first surprise, as the tests themselves may.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod abandoned;
+mod cancel;
+mod fakes;
+mod model;
+mod place;
+mod read;
+mod shop;
+mod watch;

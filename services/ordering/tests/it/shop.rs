@@ -1,0 +1,102 @@
+//! Ordering between its fakes, and short ways to call it.
+
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use ordering::{Config, Ordering};
+use proto::ordering::v1 as pb;
+use proto::ordering::v1::ordering_service_server::OrderingService;
+use proto::{Reason, seed};
+use tonic::{Request, Status};
+
+use crate::fakes::{FakeCatalog, FakeInventory, Script};
+
+pub(crate) struct Shop {
+    pub(crate) ordering: Ordering,
+    pub(crate) catalog: Arc<FakeCatalog>,
+    pub(crate) inventory: Arc<FakeInventory>,
+    pub(crate) script: Arc<Script>,
+}
+
+impl Shop {
+    pub(crate) fn new() -> Self {
+        Self::with(Config { release_timeout: Duration::from_millis(1), ..Config::default() })
+    }
+
+    pub(crate) fn with(config: Config) -> Self {
+        let script = Arc::new(Script::default());
+        let catalog = Arc::new(FakeCatalog::new(&script));
+        let inventory = Arc::new(FakeInventory::new(&script));
+        let ordering = Ordering::new(&config, catalog.clone(), inventory.clone());
+        Self { ordering, catalog, inventory, script }
+    }
+
+    pub(crate) async fn send(&self, request: pb::PlaceOrderRequest) -> Result<pb::Order, Status> {
+        let reply = self.ordering.place_order(Request::new(request)).await?;
+        Ok(reply.into_inner().order.unwrap())
+    }
+
+    pub(crate) async fn place(&self, request_id: &str, lines: &[(i32, i32)]) -> Result<pb::Order, Status> {
+        self.send(request(request_id, lines)).await
+    }
+
+    pub(crate) async fn get(&self, order_id: &str, view: pb::OrderView) -> Result<pb::Order, Status> {
+        let request = pb::GetOrderRequest { order_id: order_id.to_owned(), view: view.into() };
+        Ok(self.ordering.get_order(Request::new(request)).await?.into_inner().order.unwrap())
+    }
+
+    pub(crate) async fn state(&self, order_id: &str) -> Result<pb::OrderState, Status> {
+        Ok(self.get(order_id, pb::OrderView::Status).await?.state())
+    }
+
+    pub(crate) async fn cancel(&self, order_id: &str) -> Result<pb::Order, Status> {
+        let request = pb::CancelOrderRequest { order_id: order_id.to_owned() };
+        Ok(self.ordering.cancel_order(Request::new(request)).await?.into_inner().order.unwrap())
+    }
+
+    pub(crate) async fn list(
+        &self,
+        page_size: i32,
+        page_token: &str,
+    ) -> Result<pb::ListOrdersResponse, Status> {
+        let request = pb::ListOrdersRequest { page_size, page_token: page_token.to_owned() };
+        Ok(self.ordering.list_orders(Request::new(request)).await?.into_inner())
+    }
+
+    /// The ids of all orders but the seeded ones, latest first.
+    pub(crate) async fn made(&self) -> Vec<String> {
+        let page = self.list(1000, "").await.unwrap();
+        assert_eq!(page.next_page_token, "");
+        let ids = page.orders.into_iter().map(|order| order.order_id);
+        ids.take_while(|id| *id != seed::order_id(seed::ORDERS)).collect()
+    }
+}
+
+/// A request for copies of books, by book id.
+pub(crate) fn request(request_id: &str, lines: &[(i32, i32)]) -> pb::PlaceOrderRequest {
+    let lines = lines.iter().map(|&(book, quantity)| pb::PlaceOrderLine { sku: seed::sku(book), quantity });
+    pb::PlaceOrderRequest { request_id: request_id.to_owned(), lines: lines.collect(), ship_to: None }
+}
+
+/// Checks that the call was refused for this reason, with the code that goes with it.
+#[track_caller]
+pub(crate) fn refused<T: Debug>(result: Result<T, Status>, reason: Reason) -> Status {
+    let status = result.unwrap_err();
+    assert_eq!((Reason::of(&status), status.code()), (reason, reason.code()), "{status}");
+    status
+}
+
+/// Polls the future so many times and drops it; what it came to, if it did.
+pub(crate) fn abandon<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..polls {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return Some(output);
+        }
+    }
+    None
+}
