@@ -8,8 +8,10 @@ use async_graphql::{Request, Response, Variables};
 use chassis::call::TraceParent;
 use chassis::{Deadline, Shutdown};
 use futures_util::Stream;
+use http::StatusCode;
 use proto::{Reason, Services};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::documents::{Document, Documents, Hash, hash};
 use crate::error::Rejection;
@@ -25,21 +27,28 @@ pub(crate) struct Parameters {
     pub(crate) operation_name: Option<String>,
     #[serde(default)]
     pub(crate) variables: Variables,
-    pub(crate) extensions: Option<Extensions>,
+    /// What the request says beyond GraphQL; what we don't know of it is none of our business.
+    pub(crate) extensions: Option<Map<String, Value>>,
 }
 
-/// What a request says beyond GraphQL. Extensions that we don't know are none of our business.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Extensions {
-    #[serde(rename = "persistedQuery")]
-    persisted_query: Option<PersistedQuery>,
-}
-
+/// A document named by its hash ("automatic persisted queries").
 #[derive(Debug, Deserialize)]
 struct PersistedQuery {
     version: i32,
     #[serde(rename = "sha256Hash")]
     sha256_hash: String,
+}
+
+impl PersistedQuery {
+    fn of(extensions: Option<Map<String, Value>>) -> Result<Option<Self>, Rejection> {
+        match extensions.and_then(|mut extensions| extensions.remove("persistedQuery")) {
+            None | Some(Value::Null) => Ok(None),
+            Some(object @ Value::Object(_)) => serde_json::from_value(object)
+                .map(Some)
+                .map_err(|error| malformed(&format!("persistedQuery: {error}"))),
+            Some(_) => Err(malformed("persistedQuery must be an object")),
+        }
+    }
 }
 
 /// The way in.
@@ -90,7 +99,7 @@ impl Edge {
         trace: Option<TraceParent>,
     ) -> Result<Prepared, Rejection> {
         let Parameters { query, operation_name, mut variables, extensions } = parameters;
-        let persisted = extensions.and_then(|extensions| extensions.persisted_query);
+        let persisted = PersistedQuery::of(extensions)?;
         let document = self.document(query, persisted, way)?;
         let operation = document.operation(operation_name.as_deref().filter(|name| !name.is_empty()))?;
         match (way, operation.ty) {
@@ -139,8 +148,6 @@ impl Edge {
         persisted: Option<PersistedQuery>,
         way: Way,
     ) -> Result<Arc<Document>, Rejection> {
-        let malformed =
-            |message: &str| Rejection::http(http::StatusCode::BAD_REQUEST, Reason::MalformedRequest, message);
         let wanted = match persisted {
             Some(persisted) if persisted.version == 1 => Some(
                 parse_hash(&persisted.sha256_hash)
@@ -167,6 +174,10 @@ impl Edge {
         }
         Ok(document)
     }
+}
+
+fn malformed(message: &str) -> Rejection {
+    Rejection::http(StatusCode::BAD_REQUEST, Reason::MalformedRequest, message)
 }
 
 fn parse_hash(text: &str) -> Option<Hash> {

@@ -35,7 +35,7 @@ pub struct Config {
     #[arg(long, env = "BOOKSTORE_GRAPHQL_DEADLINE_MS", default_value_t = 10_000)]
     pub graphql_deadline_ms: u64,
 
-    /// Web origins, as scheme://host[:port], that may open GraphQL WebSockets besides the server's own and loopback
+    /// Web origins, as scheme://host or scheme://host:port, that may open GraphQL WebSockets besides the server's own and loopback
     #[arg(long, env = "BOOKSTORE_GRAPHQL_ORIGINS", value_delimiter = ',')]
     pub graphql_origins: Vec<String>,
 

@@ -87,9 +87,12 @@ async fn only_what_passes_is_registered_and_only_under_its_own_hash() {
         let (_, reply) = app.post(&json!({ "extensions": persisted(hash) })).await;
         assert_eq!(reason(&reply), "MALFORMED_REQUEST", "{hash}");
     }
-    let (_, reply) =
-        app.post(&json!({ "extensions": { "persistedQuery": { "version": 2, "sha256Hash": other } } })).await;
-    assert_eq!(reason(&reply), "MALFORMED_REQUEST");
+    for odd in
+        [json!({ "version": 2, "sha256Hash": other }), json!({ "version": 1 }), json!([1, other]), json!("x")]
+    {
+        let (_, reply) = app.post(&json!({ "extensions": { "persistedQuery": odd } })).await;
+        assert_eq!(reason(&reply), "MALFORMED_REQUEST", "{odd}");
+    }
 }
 
 #[tokio::test]
