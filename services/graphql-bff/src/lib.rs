@@ -1,10 +1,10 @@
 //! The GraphQL edge: one graph over the three services, made for screens.
 //!
 //! It holds no rules. It translates, and it composes: what one operation asks for is gathered into one call for each
-//! service and kind ([`load`]), however many books the operation names. A service that is out costs its own fields
+//! service and kind (`load`), however many books the operation names. A service that is out costs its own fields
 //! only; they are null, with an error beside the data.
 //!
-//! What it promises on the way in: no document, however small, ends the process or burns seconds ([`guard`]); only
+//! What it promises on the way in: no document, however small, ends the process or burns seconds (`guard`); only
 //! `POST` with `application/json` changes anything; errors carry the suite's vocabulary (`extensions.reason`).
 
 mod documents;
@@ -35,7 +35,7 @@ pub struct Config {
     #[arg(long, env = "BOOKSTORE_GRAPHQL_DEADLINE_MS", default_value_t = 10_000)]
     pub graphql_deadline_ms: u64,
 
-    /// Web origins, as scheme://host or scheme://host:port, that may open GraphQL WebSockets besides the server's own and loopback
+    /// Web origins, as `scheme://host:port`, that may open GraphQL WebSockets besides the server's own and loopback
     #[arg(long, env = "BOOKSTORE_GRAPHQL_ORIGINS", value_delimiter = ',')]
     pub graphql_origins: Vec<String>,
 
