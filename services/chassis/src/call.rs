@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn a_timeout_survives_its_header() {
-        for time in [Duration::ZERO, Duration::from_nanos(7), Duration::from_millis(50), Duration::from_secs(3600)] {
+        for time in
+            [Duration::ZERO, Duration::from_nanos(7), Duration::from_millis(50), Duration::from_secs(3600)]
+        {
             assert_eq!(parse_grpc_timeout(&format_grpc_timeout(time)), Some(time));
         }
         let long = Duration::from_nanos(123_456_789_012);
@@ -108,7 +110,9 @@ mod tests {
     #[test]
     fn a_traceparent_of_another_form_is_dropped() {
         let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        for (text, kept) in [(good, true), ("00-short-00f067aa0ba902b7-01", false), (&good.to_uppercase(), false)] {
+        for (text, kept) in
+            [(good, true), ("00-short-00f067aa0ba902b7-01", false), (&good.to_uppercase(), false)]
+        {
             let mut headers = HeaderMap::new();
             headers.insert("traceparent", text.parse().unwrap());
             assert_eq!(TraceParent::from_headers(&headers).is_some(), kept, "{text}");

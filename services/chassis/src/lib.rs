@@ -7,6 +7,7 @@
 pub mod call;
 pub mod grpc;
 pub mod page;
+pub mod probe;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;
@@ -15,3 +16,4 @@ pub mod upstream;
 pub use call::Deadline;
 pub use server::{Listener, Server, ServerConfig};
 pub use shutdown::Shutdown;
+pub use upstream::Upstream;

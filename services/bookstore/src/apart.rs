@@ -1,0 +1,228 @@
+//! Each service and each edge as a process of its own.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use chassis::{Listener, ServerConfig, Shutdown, Upstream};
+use proto::Services;
+
+use crate::banner;
+use crate::up::bind;
+
+/// Where a process listens, and how.
+#[derive(Debug, clap::Args)]
+struct Listen<const PORT: u16> {
+    /// Address to listen on
+    #[arg(long, env = "BOOKSTORE_LISTEN", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    listen: IpAddr,
+
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, env = "BOOKSTORE_PORT", default_value_t = PORT)]
+    port: u16,
+
+    #[command(flatten)]
+    server: ServerConfig,
+}
+
+impl<const PORT: u16> Listen<PORT> {
+    fn bind(&self) -> anyhow::Result<Listener> {
+        bind(self.listen, self.port, self.server.thread_count())
+    }
+}
+
+/// Where catalog listens.
+#[derive(Debug, clap::Args)]
+struct CatalogUrl {
+    /// Where catalog listens
+    #[arg(long, env = "BOOKSTORE_CATALOG_URL", default_value = "http://127.0.0.1:5311")]
+    catalog_url: String,
+}
+
+/// Where inventory listens.
+#[derive(Debug, clap::Args)]
+struct InventoryUrl {
+    /// Where inventory listens
+    #[arg(long, env = "BOOKSTORE_INVENTORY_URL", default_value = "http://127.0.0.1:5312")]
+    inventory_url: String,
+}
+
+/// Where ordering listens.
+#[derive(Debug, clap::Args)]
+struct OrderingUrl {
+    /// Where ordering listens
+    #[arg(long, env = "BOOKSTORE_ORDERING_URL", default_value = "http://127.0.0.1:5313")]
+    ordering_url: String,
+}
+
+/// All three.
+#[derive(Debug, clap::Args)]
+struct ServiceUrls {
+    #[command(flatten)]
+    catalog: CatalogUrl,
+    #[command(flatten)]
+    inventory: InventoryUrl,
+    #[command(flatten)]
+    ordering: OrderingUrl,
+}
+
+impl CatalogUrl {
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Catalog<Upstream>>> {
+        Ok(Arc::new(proto::client::Catalog::new(upstream(&self.catalog_url, server)?)))
+    }
+}
+
+impl InventoryUrl {
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Inventory<Upstream>>> {
+        Ok(Arc::new(proto::client::Inventory::new(upstream(&self.inventory_url, server)?)))
+    }
+}
+
+impl OrderingUrl {
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Ordering<Upstream>>> {
+        Ok(Arc::new(proto::client::Ordering::new(upstream(&self.ordering_url, server)?)))
+    }
+}
+
+impl ServiceUrls {
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Services> {
+        Ok(Services {
+            catalog: self.catalog.connect(server)?,
+            inventory: self.inventory.connect(server)?,
+            ordering: self.ordering.connect(server)?,
+        })
+    }
+}
+
+fn upstream(url: &str, server: &ServerConfig) -> anyhow::Result<Upstream> {
+    Upstream::new(url, server.thread_count().get()).map_err(anyhow::Error::msg)
+}
+
+/// Serves until a signal.
+async fn until_signal(
+    shutdown: Shutdown,
+    serving: impl Future<Output = std::io::Result<()>>,
+) -> anyhow::Result<()> {
+    let (served, signalled) = tokio::join!(serving, shutdown.begin_on_signal());
+    signalled?;
+    Ok(served?)
+}
+
+/// Settings of `bookstore catalog`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CatalogArgs {
+    #[command(flatten)]
+    listen: Listen<5311>,
+    #[command(flatten)]
+    inventory: InventoryUrl,
+    #[command(flatten)]
+    config: catalog::Config,
+}
+
+impl CatalogArgs {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let listener = self.listen.bind()?;
+        let inventory = self.inventory.connect(&self.listen.server)?;
+        let shutdown = Shutdown::new();
+        banner::service("catalog", listener.local_addr());
+        let serving = catalog::serve(listener, self.config, inventory, self.listen.server, shutdown.clone());
+        until_signal(shutdown, serving).await
+    }
+}
+
+/// Settings of `bookstore inventory`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InventoryArgs {
+    #[command(flatten)]
+    listen: Listen<5312>,
+
+    /// Seeded books whose stock is known from the start: as many as catalog has
+    #[arg(long, env = "BOOKSTORE_BOOKS", default_value_t = proto::seed::BOOKS,
+        value_parser = clap::value_parser!(i32).range(1..=2_000_000))]
+    books: i32,
+
+    #[command(flatten)]
+    config: inventory::Config,
+}
+
+impl InventoryArgs {
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        let listener = self.listen.bind()?;
+        self.config.books = self.books;
+        let shutdown = Shutdown::new();
+        banner::service("inventory", listener.local_addr());
+        let serving = inventory::serve(listener, self.config, self.listen.server, shutdown.clone());
+        until_signal(shutdown, serving).await
+    }
+}
+
+/// Settings of `bookstore ordering`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OrderingArgs {
+    #[command(flatten)]
+    listen: Listen<5313>,
+    #[command(flatten)]
+    catalog: CatalogUrl,
+    #[command(flatten)]
+    inventory: InventoryUrl,
+    #[command(flatten)]
+    config: ordering::Config,
+}
+
+impl OrderingArgs {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let listener = self.listen.bind()?;
+        let catalog = self.catalog.connect(&self.listen.server)?;
+        let inventory = self.inventory.connect(&self.listen.server)?;
+        let shutdown = Shutdown::new();
+        banner::service("ordering", listener.local_addr());
+        let serving =
+            ordering::serve(listener, self.config, catalog, inventory, self.listen.server, shutdown.clone());
+        until_signal(shutdown, serving).await
+    }
+}
+
+/// Settings of `bookstore graphql-bff`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphqlArgs {
+    #[command(flatten)]
+    listen: Listen<5310>,
+    #[command(flatten)]
+    services: ServiceUrls,
+    #[command(flatten)]
+    config: graphql_bff::Config,
+}
+
+impl GraphqlArgs {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let listener = self.listen.bind()?;
+        let services = self.services.connect(&self.listen.server)?;
+        let shutdown = Shutdown::new();
+        banner::graphql(listener.local_addr());
+        let serving =
+            graphql_bff::serve(listener, self.config, services, self.listen.server, shutdown.clone());
+        until_signal(shutdown, serving).await
+    }
+}
+
+/// Settings of `bookstore rest-facade`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RestArgs {
+    #[command(flatten)]
+    listen: Listen<5300>,
+    #[command(flatten)]
+    services: ServiceUrls,
+    #[command(flatten)]
+    config: rest_facade::Config,
+}
+
+impl RestArgs {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let listener = self.listen.bind()?;
+        let services = self.services.connect(&self.listen.server)?;
+        let shutdown = Shutdown::new();
+        banner::rest(listener.local_addr());
+        let serving =
+            rest_facade::serve(listener, self.config, services, self.listen.server, shutdown.clone());
+        until_signal(shutdown, serving).await
+    }
+}
