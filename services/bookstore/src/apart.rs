@@ -9,22 +9,22 @@ use proto::Services;
 use crate::banner;
 use crate::up::bind;
 
-/// Where a process listens, and how.
+/// Where a process listens, and how. Each process puts its own default port in.
 #[derive(Debug, clap::Args)]
-struct Listen<const PORT: u16> {
+struct Listen {
     /// Address to listen on
     #[arg(long, env = "BOOKSTORE_LISTEN", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     listen: IpAddr,
 
     /// Port to listen on; 0 takes a free one
-    #[arg(long, env = "BOOKSTORE_PORT", default_value_t = PORT)]
+    #[arg(long, env = "BOOKSTORE_PORT", default_value_t = 0)]
     port: u16,
 
     #[command(flatten)]
     server: ServerConfig,
 }
 
-impl<const PORT: u16> Listen<PORT> {
+impl Listen {
     fn bind(&self) -> anyhow::Result<Listener> {
         bind(self.listen, self.port, self.server.thread_count())
     }
@@ -109,9 +109,10 @@ async fn until_signal(
 
 /// Settings of `bookstore catalog`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("port", |arg| arg.default_value("5311")))]
 pub(crate) struct CatalogArgs {
     #[command(flatten)]
-    listen: Listen<5311>,
+    listen: Listen,
     #[command(flatten)]
     inventory: InventoryUrl,
     #[command(flatten)]
@@ -131,9 +132,10 @@ impl CatalogArgs {
 
 /// Settings of `bookstore inventory`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("port", |arg| arg.default_value("5312")))]
 pub(crate) struct InventoryArgs {
     #[command(flatten)]
-    listen: Listen<5312>,
+    listen: Listen,
 
     /// Seeded books whose stock is known from the start: as many as catalog has
     #[arg(long, env = "BOOKSTORE_BOOKS", default_value_t = proto::seed::BOOKS,
@@ -157,9 +159,10 @@ impl InventoryArgs {
 
 /// Settings of `bookstore ordering`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("port", |arg| arg.default_value("5313")))]
 pub(crate) struct OrderingArgs {
     #[command(flatten)]
-    listen: Listen<5313>,
+    listen: Listen,
     #[command(flatten)]
     catalog: CatalogUrl,
     #[command(flatten)]
@@ -183,9 +186,10 @@ impl OrderingArgs {
 
 /// Settings of `bookstore graphql-bff`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("port", |arg| arg.default_value("5310")))]
 pub(crate) struct GraphqlArgs {
     #[command(flatten)]
-    listen: Listen<5310>,
+    listen: Listen,
     #[command(flatten)]
     services: ServiceUrls,
     #[command(flatten)]
@@ -206,9 +210,10 @@ impl GraphqlArgs {
 
 /// Settings of `bookstore rest-facade`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("port", |arg| arg.default_value("5300")))]
 pub(crate) struct RestArgs {
     #[command(flatten)]
-    listen: Listen<5300>,
+    listen: Listen,
     #[command(flatten)]
     services: ServiceUrls,
     #[command(flatten)]

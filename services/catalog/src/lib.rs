@@ -23,6 +23,7 @@ pub use service::Catalog;
 
 /// What a catalog holds.
 #[derive(clap::Args, Debug, Clone)]
+#[group(skip)]
 pub struct Config {
     /// Books to start with, made by rule: the same ones in every run
     #[arg(

@@ -30,6 +30,7 @@ pub use crate::operations::{OPERATIONS, Operation};
 
 /// Settings of the GraphQL edge.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub struct Config {
     /// How long a GraphQL operation may take, in milliseconds; a subscription's events count one by one
     #[arg(long, env = "BOOKSTORE_GRAPHQL_DEADLINE_MS", default_value_t = 10_000)]

@@ -23,6 +23,7 @@ use crate::store::{Limits, Store};
 
 /// Settings of inventory.
 #[derive(clap::Args, Debug, Clone)]
+#[group(skip)]
 pub struct Config {
     /// Books 1 to N are known from the start, with the SKUs and the stock of `proto::seed`.
     #[arg(skip = proto::seed::BOOKS)]

@@ -33,6 +33,7 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How ordering behaves.
 #[derive(clap::Args, Debug, Clone)]
+#[group(skip)]
 pub struct Config {
     /// Orders to hold in memory at most, the seeded ones included; more are refused with STORE_FULL
     #[arg(long, env = "BOOKSTORE_MAX_ORDERS", default_value_t = MAX_ORDERS)]

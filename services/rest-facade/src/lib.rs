@@ -34,6 +34,7 @@ use crate::errors::Problem;
 
 /// How the REST edge behaves.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub struct Config {
     /// Milliseconds a REST request may take that names no Request-Timeout
     #[arg(long, env = "BOOKSTORE_REST_DEADLINE_MS", default_value_t = DEADLINE_MS,
