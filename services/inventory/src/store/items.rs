@@ -162,7 +162,7 @@ impl Items {
                 return Err(Refused::OutOfStock { sku: item.sku, wanted, in_stock });
             };
             // Under the lock, so that either this sees a new watcher or the watcher sees the change.
-            
+            watched |= item.watchers.load(Relaxed) > 0;
             locked.push((stock, after));
         }
         for (mut stock, after) in locked {

@@ -151,6 +151,20 @@ async fn confirmed_reservations_are_forgotten_after_a_day_and_stay_sold() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn forgotten_sales_make_room_for_deliveries() {
+    let shop = running(|_| {});
+    for _ in 1..1_000 {
+        shop.adjust(1, 1_000_000).await.unwrap();
+    }
+    shop.reserve("a", &[(1, 5)]).await.unwrap();
+    shop.confirm("a").await.unwrap();
+    assert_eq!(names(shop.adjust(1, 5).await), ["delta"]);
+    sleep(DAY + SECOND).await;
+    assert_eq!(shop.adjust(1, 5).await.unwrap(), (1_000_000_000, 0, 5));
+    assert_eq!(names(shop.adjust(1, 1).await), ["delta"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn memory_is_bounded_by_forgetting() {
     let shop = running(|c| c.max_reservations = 1_000);
     for n in 0..50_000 {
