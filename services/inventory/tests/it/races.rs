@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::sync::Semaphore;
 
@@ -214,21 +216,31 @@ fn of_different_lines_for_one_order_id_one_wins() {
 
 #[test]
 fn a_reservation_that_fails_takes_nothing_even_for_a_moment() {
-    let shop = small_shop(Duration::from_secs(3600));
-    block_on(shop.leave(2, 0));
+    const BOOKS: i32 = 500;
+    let shop = shop_with(|c| c.books = BOOKS);
+    block_on(async {
+        shop.leave(1, 1).await;
+        shop.leave(BOOKS, 0).await;
+    });
+    let all: Vec<_> = (1..=BOOKS).map(|id| (id, 1)).collect();
+    let done = AtomicBool::new(false);
     together(4, |thread| {
-        let shop = &shop;
+        let (shop, all, done) = (&shop, &all, &done);
         async move {
-            for n in 0..5_000 {
-                let order = format!("order-{thread}-{n}");
-                if thread == 0 {
-                    shop.reserve(&order, &[(1, STOCK)]).await.unwrap();
+            if thread == 0 {
+                for n in 0..10_000 {
+                    let order = format!("order-{n}");
+                    let result = shop.reserve(&order, &[(1, 1)]).await;
+                    done.store(result.is_err(), Relaxed);
+                    result.unwrap();
                     shop.release(&order).await.unwrap();
-                } else {
-                    // Of the second line there is never any.
-                    let refused = shop.reserve(&order, &[(2, 1), (1, STOCK)]).await;
-                    assert_eq!(reason(refused), Reason::OutOfStock);
                 }
+                done.store(true, Relaxed);
+            }
+            while !done.load(Relaxed) {
+                // Of the last book there is never any, so the others stay where they are.
+                let refused = shop.reserve(&format!("never-{thread}"), all).await;
+                assert_eq!(reason(refused), Reason::OutOfStock);
             }
         }
     });
