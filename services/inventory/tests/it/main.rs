@@ -7,6 +7,7 @@ mod expiry;
 mod model;
 mod races;
 mod reservations;
+mod served;
 mod stock;
 mod watch;
 
