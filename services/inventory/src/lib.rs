@@ -32,7 +32,7 @@ pub struct Config {
     /// Seconds until a reservation that nobody confirms gives its units back: over 0, at most 86400
     #[arg(
         long,
-        env = "BOOKSTORE_RESERVATION_TTL_S",
+        env = "BOOKSTORE_RESERVATION_TTL",
         value_name = "SECONDS",
         default_value = "60",
         value_parser = reservation_ttl
