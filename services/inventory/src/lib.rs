@@ -39,10 +39,19 @@ pub struct Config {
     )]
     pub reservation_ttl: Duration,
 
-    /// Reservations remembered at once, at most; a small one takes about 200 bytes. Held ones are remembered until
+    /// Reservations remembered at once, at most; one takes about 200 bytes, and 8 more for each line. Held ones are remembered until
     /// they are confirmed, released or expired, the latter two for one more reservation time, confirmed ones for a day
     #[arg(long, env = "BOOKSTORE_MAX_RESERVATIONS", value_name = "COUNT", default_value_t = MAX_RESERVATIONS)]
     pub max_reservations: usize,
+
+    /// Lines of the remembered reservations together, at most; those of one SKU in a reservation count as one
+    #[arg(
+        long,
+        env = "BOOKSTORE_MAX_RESERVATION_LINES",
+        value_name = "COUNT",
+        default_value_t = MAX_RESERVATION_LINES
+    )]
+    pub max_reservation_lines: usize,
 
     /// Books known to inventory, at most. The seeded ones count, and are never refused
     #[arg(long, env = "BOOKSTORE_MAX_ITEMS", value_name = "COUNT", default_value_t = MAX_ITEMS)]
@@ -50,6 +59,7 @@ pub struct Config {
 }
 
 const MAX_RESERVATIONS: usize = 2_000_000;
+const MAX_RESERVATION_LINES: usize = 20_000_000;
 const MAX_ITEMS: u32 = 2_000_000;
 
 impl Default for Config {
@@ -58,6 +68,7 @@ impl Default for Config {
             books: proto::seed::BOOKS,
             reservation_ttl: Duration::from_secs(60),
             max_reservations: MAX_RESERVATIONS,
+            max_reservation_lines: MAX_RESERVATION_LINES,
             max_items: MAX_ITEMS,
         }
     }
@@ -88,6 +99,7 @@ impl Inventory {
         let limits = Limits {
             ttl: config.reservation_ttl,
             reservations: config.max_reservations,
+            lines: config.max_reservation_lines,
             items: config.max_items,
         };
         Self { store: Store::new(limits, config.books.max(0) as usize, books, proto::seed::STOCK as u32) }
@@ -115,6 +127,11 @@ impl Inventory {
     /// Reservations that are remembered now.
     pub fn reservations(&self) -> usize {
         self.store.remembered()
+    }
+
+    /// Lines of the reservations that are remembered now.
+    pub fn reservation_lines(&self) -> usize {
+        self.store.lines()
     }
 
     /// Watches that are running now, counted once for each book watched.

@@ -6,11 +6,12 @@
 mod hash;
 mod items;
 mod ledger;
+mod quota;
 mod table;
 mod watch;
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -19,6 +20,7 @@ use tokio::time::Instant;
 use self::items::Items;
 pub(crate) use self::items::Seen;
 use self::ledger::{Ledger, Record};
+use self::quota::Quota;
 pub(crate) use self::watch::Watch;
 use crate::domain::{Line, Movement, OrderId, Refused, ReservationId, Sku, State};
 
@@ -36,6 +38,8 @@ pub(crate) struct Limits {
     /// How long a reservation is held, and then remembered once more as long.
     pub(crate) ttl: Duration,
     pub(crate) reservations: usize,
+    /// Lines of all reservations together.
+    pub(crate) lines: usize,
     pub(crate) items: u32,
 }
 
@@ -77,8 +81,9 @@ struct Shard {
 pub(crate) struct Store {
     items: Arc<Items>,
     shards: Box<[Shard; SHARDS]>,
-    remembered: AtomicUsize,
-    limits: Limits,
+    remembered: Quota,
+    /// Of all reservations that are remembered.
+    lines: Quota,
     ttl_nanos: u64,
     began: Instant,
     began_wall: SystemTime,
@@ -99,9 +104,9 @@ impl Store {
         Self {
             items: Arc::new(items),
             shards: Box::new(std::array::from_fn(empty)),
-            remembered: AtomicUsize::new(0),
+            remembered: Quota::new(limits.reservations),
+            lines: Quota::new(limits.lines),
             ttl_nanos: nanos(limits.ttl),
-            limits,
             began: Instant::now(),
             began_wall: SystemTime::now(),
         }
@@ -144,7 +149,12 @@ impl Store {
 
     /// Reservations that are remembered.
     pub(crate) fn remembered(&self) -> usize {
-        self.remembered.load(Relaxed)
+        self.remembered.used()
+    }
+
+    /// Lines of the reservations that are remembered.
+    pub(crate) fn lines(&self) -> usize {
+        self.lines.used()
     }
 
     /// Holds normalised lines for an order, or finds what was held for it before.
@@ -163,9 +173,9 @@ impl Store {
                     }
                     return Ok(self.receipt(id, record, state));
                 }
-                self.count_one()?;
+                self.claim(portions.len())?;
                 if let Err(refused) = self.items.shift(portions, Movement::Hold) {
-                    self.remembered.fetch_sub(1, Relaxed);
+                    self.give_up(portions.len());
                     return Err(refused);
                 }
                 let (order_id, portions) = wanted.take().ok_or(Refused::OrderIdConflict)?;
@@ -296,8 +306,9 @@ impl Store {
         if state == State::Confirmed {
             self.move_all(record, Movement::Settle);
         }
+        let lines = record.portions.len();
         ledger.remove(at);
-        self.remembered.fetch_sub(1, Relaxed);
+        self.give_up(lines);
     }
 
     /// Moves what a reservation has. It has it, so this can't be refused.
@@ -312,10 +323,22 @@ impl Store {
         }
     }
 
-    fn count_one(&self) -> Result<(), Refused> {
-        let below = |n: usize| (n < self.limits.reservations).then_some(n + 1);
-        let counted = self.remembered.fetch_update(Relaxed, Relaxed, below);
-        counted.map(|_| ()).map_err(|_| Refused::Full("reservations"))
+    /// Takes the room of a reservation with so many lines.
+    fn claim(&self, lines: usize) -> Result<(), Refused> {
+        if !self.remembered.take(1) {
+            return Err(Refused::Full("reservations"));
+        }
+        if !self.lines.take(lines) {
+            self.remembered.give_back(1);
+            return Err(Refused::Full("lines of reservations"));
+        }
+        Ok(())
+    }
+
+    /// Gives the room of a reservation with so many lines back.
+    fn give_up(&self, lines: usize) {
+        self.remembered.give_back(1);
+        self.lines.give_back(lines);
     }
 
     fn receipt(&self, id: ReservationId, record: &Record, state: State) -> Receipt {

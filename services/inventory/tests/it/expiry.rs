@@ -115,6 +115,40 @@ async fn nothing_is_refused_for_room_that_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lines_have_a_bound_of_their_own() {
+    let shop = shop_with(|c| c.max_reservation_lines = 5);
+    // Lines of one SKU are one.
+    shop.reserve("a", &[(1, 1), (2, 1), (1, 1)]).await.unwrap();
+    shop.reserve("b", &[(1, 1), (2, 1)]).await.unwrap();
+    assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (2, 4));
+    let refused = shop.reserve("c", &[(3, 1), (4, 1)]).await;
+    assert!(refused.as_ref().unwrap_err().message().contains("lines"), "{refused:?}");
+    assert_eq!(reason(refused), Reason::StoreFull);
+    // A repetition needs no room, and neither a refusal nor another state takes any.
+    shop.reserve("a", &[(1, 2), (2, 1)]).await.unwrap();
+    shop.release("a").await.unwrap();
+    shop.confirm("b").await.unwrap();
+    assert_eq!(reason(shop.reserve("c", &[(3, STOCK), (3, 1)]).await), Reason::OutOfStock);
+    assert_eq!(reason(shop.reserve("a", &[(5, 1)]).await), Reason::OrderIdConflict);
+    assert_eq!(
+        reason(shop.reserve("never", &[(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 1)]).await),
+        Reason::StoreFull
+    );
+    assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (2, 4));
+    assert_eq!(shop.stock(3).await, (STOCK, 0, 0));
+    shop.reserve("d", &[(3, 1)]).await.unwrap();
+    assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (3, 5));
+
+    // What is due to be forgotten makes room.
+    advance(TTL).await;
+    shop.reserve("c", &[(3, 1), (4, 1)]).await.unwrap();
+    assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (3, 5));
+    advance(DAY).await;
+    shop.reserve("e", &[(1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]).await.unwrap();
+    assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (1, 5));
+}
+
+#[tokio::test(start_paused = true)]
 async fn closed_reservations_are_forgotten_after_once_more_their_time() {
     let shop = running(|_| {});
     shop.reserve("expires", &[(1, 1)]).await.unwrap();
@@ -166,10 +200,14 @@ async fn forgotten_sales_make_room_for_deliveries() {
 
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded_by_forgetting() {
-    let shop = running(|c| c.max_reservations = 1_000);
+    let shop = running(|c| {
+        c.max_reservations = 1_000;
+        c.max_reservation_lines = 2_000;
+    });
     for n in 0..50_000 {
         let order = format!("order-{n}");
-        shop.reserve(&order, &[(n % 50 + 1, 1)]).await.unwrap();
+        let wanted = [(n % 50 + 1, 1), ((n + 1) % 50 + 1, 1)];
+        shop.reserve(&order, &wanted[..1 + n as usize % 2]).await.unwrap();
         if n % 3 == 0 {
             shop.confirm(&order).await.unwrap();
         }
@@ -179,7 +217,7 @@ async fn memory_is_bounded_by_forgetting() {
         sleep(Duration::from_millis(200)).await;
     }
     sleep(TTL * 2).await;
-    assert_eq!(shop.0.reservations(), 0);
+    assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (0, 0));
     for id in 1..=50 {
         assert_eq!(shop.stock(id).await, (STOCK, 0, 0));
     }

@@ -119,8 +119,10 @@ fn the_books_balance_whatever_races() {
     assert!(orders.len() > 10_000, "most calls did something");
     block_on(async {
         let mut expected: HashMap<String, (i32, i64)> = HashMap::new();
+        let mut lines = 0;
         for order in &orders {
             let reservation = shop.reservation(order).await.unwrap();
+            lines += reservation.lines.len();
             for line in &reservation.lines {
                 let entry = expected.entry(line.sku.clone()).or_default();
                 match reservation.state() {
@@ -130,6 +132,7 @@ fn the_books_balance_whatever_races() {
                 }
             }
         }
+        assert_eq!((shop.0.reservations(), shop.0.reservation_lines()), (orders.len(), lines));
         for id in 1..=BOOKS {
             let (reserved, sold) = expected.get(&sku(id)).copied().unwrap_or_default();
             assert_eq!(shop.stock(id).await, (STOCK - reserved - sold as i32, reserved, sold));

@@ -1,0 +1,51 @@
+//! How many there may be.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Counts what is kept, up to a limit.
+#[derive(Debug)]
+pub(super) struct Quota {
+    most: usize,
+    used: AtomicUsize,
+}
+
+impl Quota {
+    /// A quota of which nothing is used.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, used: AtomicUsize::new(0) }
+    }
+
+    /// Takes this many, or none when there is no room for all.
+    pub(super) fn take(&self, count: usize) -> bool {
+        let more = |used: usize| used.checked_add(count).filter(|sum| *sum <= self.most);
+        self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
+    /// Gives back some that were taken.
+    pub(super) fn give_back(&self, count: usize) {
+        self.used.fetch_sub(count, Relaxed);
+    }
+
+    /// How many are taken.
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_used_up_to_its_limit_and_comes_back() {
+        let quota = Quota::new(5);
+        assert!(quota.take(3));
+        assert!(!quota.take(3));
+        assert!(!quota.take(usize::MAX));
+        assert_eq!(quota.used(), 3);
+        assert!(quota.take(2));
+        quota.give_back(5);
+        assert_eq!(quota.used(), 0);
+    }
+}
