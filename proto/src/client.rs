@@ -95,8 +95,9 @@ macro_rules! adapter {
     };
 }
 
-/// Replies may be larger than requests: a thousand books, a long history.
-const REPLY_LIMIT: usize = 16 << 20;
+/// Holds the largest reply that the contracts allow, 10,000 reviews of 2,000 characters: 21 MB in ASCII, and up to 85 MB
+/// when each character takes four bytes. It only keeps a service that has gone wrong from taking all memory here.
+const REPLY_LIMIT: usize = 96 << 20;
 
 adapter! {
     /// Catalog in another process.
@@ -165,5 +166,30 @@ adapter! {
         }
         uploads {}
         duplex {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_reply_is_within_the_limit() {
+        let longest = |chars| "\u{10ffff}".repeat(chars);
+        let created_at = Some(prost_types::Timestamp { seconds: i64::MAX, nanos: i32::MAX });
+        let (reviewer, text) = (longest(80), longest(2_000));
+        let review =
+            catalog::Review { id: i32::MAX, book_id: i32::MAX, rating: 5, reviewer, text, created_at };
+        let of_book = catalog::BookReviews { book_id: i32::MAX, reviews: vec![review; 10] };
+        let price = Some(crate::common::v1::Money { amount_minor: i64::MAX, currency: "EUR".to_owned() });
+        let (sku, title) = (crate::seed::sku(1), longest(300));
+        let book = catalog::Book { id: i32::MAX, sku, title, author_id: i32::MAX, price, version: i32::MAX };
+        let one =
+            catalog::BatchGetBooksResponse { books: vec![book], authors: Vec::new(), reviews: vec![of_book] };
+        // Of a message that repeats its parts the size is the sum of theirs.
+        let size = 1_000 * one.encoded_len();
+        assert!((80 << 20..REPLY_LIMIT).contains(&size), "{size}");
     }
 }

@@ -35,17 +35,21 @@ pub struct Config {
     pub books: i32,
 
     /// The most books to hold; more are refused with STORE_FULL
-    #[arg(long, env = "BOOKSTORE_MAX_BOOKS", default_value_t = 2_000_000)]
+    #[arg(long, env = "BOOKSTORE_MAX_BOOKS", default_value_t = MAX_BOOKS)]
     pub max_books: usize,
 
-    /// The most reviews to hold; more are refused with STORE_FULL
-    #[arg(long, env = "BOOKSTORE_MAX_REVIEWS", default_value_t = 1_000_000)]
+    /// The most reviews to hold; more are refused with STORE_FULL. A review takes about 250 bytes when it is short, and
+    /// at most 8,600, so that the default comes to at most 1.7 GB
+    #[arg(long, env = "BOOKSTORE_MAX_REVIEWS", default_value_t = MAX_REVIEWS)]
     pub max_reviews: usize,
 }
 
+const MAX_BOOKS: usize = 2_000_000;
+const MAX_REVIEWS: usize = 200_000;
+
 impl Default for Config {
     fn default() -> Self {
-        Self { books: proto::seed::BOOKS, max_books: 2_000_000, max_reviews: 1_000_000 }
+        Self { books: proto::seed::BOOKS, max_books: MAX_BOOKS, max_reviews: MAX_REVIEWS }
     }
 }
 

@@ -22,9 +22,6 @@ use crate::domain::{AuthorId, BookId, Fields, Refused, ReviewId};
 use crate::store::Store;
 use crate::{Config, seed};
 
-/// The most reviews of one book that a call gives beside something else.
-const MAX_REVIEWS_ASIDE: i32 = 100;
-
 /// The catalog. What its methods promise is written in `catalog.proto`.
 pub struct Catalog {
     store: Arc<Store>,
@@ -197,7 +194,7 @@ impl CatalogService for Catalog {
         let pb::GetBookDetailRequest { book_id, review_count } = *request.get_ref();
         let mut fields = Fields::default();
         let id = fields.book_id("book_id", book_id);
-        let count = fields.number("review_count", review_count, 0..=MAX_REVIEWS_ASIDE);
+        let count = fields.review_count(review_count, 0, 1);
         let (Some(id), Some(count)) = (id, count) else {
             return Err(Refused::from(fields).into());
         };

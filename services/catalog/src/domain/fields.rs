@@ -10,6 +10,12 @@ use super::{AuthorId, BookChange, BookDraft, BookId, Price, Refused, ReviewDraft
 /// The most ids that one call may name.
 pub(crate) const MAX_BATCH: usize = 1_000;
 
+/// The most reviews of one book that a call gives beside something else.
+const MAX_REVIEWS_ASIDE: i32 = 100;
+
+/// The most reviews that a call gives of all its books together: they are what makes a reply large.
+const MAX_REVIEWS_IN_ALL: usize = 10_000;
+
 /// A refusal names this many fields at most: it travels in headers, whose size is limited.
 const MAX_NAMED: usize = 20;
 
@@ -55,6 +61,15 @@ impl Fields {
     pub(crate) fn number(&mut self, field: &str, n: i32, bounds: RangeInclusive<i32>) -> Option<usize> {
         let value = usize::try_from(n).ok().filter(|_| bounds.contains(&n));
         self.parsed(field, value, || format!("must be from {} to {}, was {n}", bounds.start(), bounds.end()))
+    }
+
+    /// How many reviews of each of so many books, from `least` on.
+    pub(crate) fn review_count(&mut self, n: i32, least: i32, books: usize) -> Option<usize> {
+        let count = self.number("review_count", n, least..=MAX_REVIEWS_ASIDE)?;
+        let most = MAX_REVIEWS_IN_ALL / books.max(1);
+        self.parsed("review_count", (count <= most).then_some(count), || {
+            format!("must be at most {most} for {books} books, was {n}")
+        })
     }
 
     /// A number that has no upper bound.

@@ -9,7 +9,7 @@ use futures_util::{Stream, stream};
 use proto::catalog::v1 as pb;
 use tonic::Status;
 
-use super::{MAX_REVIEWS_ASIDE, wire};
+use super::wire;
 use crate::domain::{Book, BookId, Fields, Refused};
 use crate::store::Store;
 
@@ -33,8 +33,10 @@ pub(super) fn batch(
     let total = book_ids.len() + skus.len();
     let mut fields = Fields::default();
     let mut ids = fields.batch("book_ids", book_ids, total, |fields, place, &id| fields.book_id(place, id));
-    let skus = fields.batch("skus", skus, total, |fields, place, sku| fields.sku(place, sku));
-    let review_count = fields.number("review_count", *review_count, 0..=MAX_REVIEWS_ASIDE);
+    let mut skus = fields.batch("skus", skus, total, |fields, place, sku| fields.sku(place, sku));
+    once(&mut ids);
+    once(&mut skus);
+    let review_count = fields.review_count(*review_count, 0, ids.len() + skus.len());
     fields.finish()?;
     let review_count = review_count.unwrap_or_default();
 
@@ -68,11 +70,11 @@ pub(super) fn batch_reviews(
     let ids = &request.book_ids;
     let mut fields = Fields::default();
     let mut ids = fields.batch("book_ids", ids, ids.len(), |fields, place, &id| fields.book_id(place, id));
-    let count = fields.number("review_count", request.review_count, 1..=MAX_REVIEWS_ASIDE);
+    once(&mut ids);
+    let count = fields.review_count(request.review_count, 1, ids.len());
     fields.finish()?;
     let count = count.unwrap_or_default();
 
-    once(&mut ids);
     let found = ids.into_iter().filter_map(|id| Some((id, store.reviews_before(id, None, count).ok()?)));
     let books =
         found.map(|(id, reviews)| pb::BookReviews { book_id: id.get(), reviews: wire::reviews(&reviews) });

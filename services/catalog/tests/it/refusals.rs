@@ -133,6 +133,35 @@ async fn a_batch_names_a_thousand_at_most() {
 }
 
 #[tokio::test]
+async fn a_batch_has_ten_thousand_reviews_at_most() {
+    let catalog = Suite::seeded().catalog;
+    let reviews = |book_ids: Vec<i32>, review_count| {
+        catalog.batch_list_reviews(Request::new(pb::BatchListReviewsRequest { book_ids, review_count }))
+    };
+    let most = "review_count: must be at most 99 for 101 books, was 100";
+    check(reviews((1..=101).collect(), 100).await, &[most]);
+    check(
+        reviews((1..=1_000).collect(), 11).await,
+        &["review_count: must be at most 10 for 1000 books, was 11"],
+    );
+    for (books, count) in [(100, 100), (101, 99), (1_000, 10)] {
+        assert!(reviews((1..=books).collect(), count).await.is_ok());
+    }
+    // A repeated id is one book.
+    assert!(reviews([1, 2].repeat(500), 100).await.is_ok());
+
+    let books = |book_ids: Vec<i32>, skus: Vec<String>, review_count| {
+        let request = pb::BatchGetBooksRequest { book_ids, skus, include_authors: false, review_count };
+        catalog.batch_get_books(Request::new(request))
+    };
+    let skus = |first: i32, last: i32| (first..=last).map(proto::seed::sku).collect::<Vec<_>>();
+    check(books((1..=60).collect(), skus(61, 101), 100).await, &[most]);
+    assert!(books((1..=60).collect(), skus(61, 100), 100).await.is_ok());
+    assert!(books(vec![1; 500], vec![proto::seed::sku(2); 500], 100).await.is_ok());
+    assert!(books((1..=1_000).collect(), Vec::new(), 0).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_page_token_of_another_list_is_refused() {
     let catalog = Suite::seeded().catalog;
     let books = catalog.list_books(Request::new(pb::ListBooksRequest { page_size: 3, ..Default::default() }));

@@ -17,8 +17,8 @@ use super::{Ask, Asked, Asks, BookKey, FoundBook, Loads, Reviews};
 /// The contract's bound on keys in one call.
 const MAX_KEYS: usize = 1_000;
 
-/// At most this many reviews come along with books; more are a call of their own, for the books that want them.
-const MAX_REVIEWS_ALONG: usize = 10_000;
+/// The contract's bound on reviews in one call, over all its books.
+const MAX_REVIEWS: usize = 10_000;
 
 /// Orders can't be asked for in batches; so many are asked for at once.
 const ORDERS_AT_ONCE: usize = 16;
@@ -57,11 +57,16 @@ struct Batch<K, V> {
 
 impl<K: Copy + Eq + Hash, V: Clone + Default> Batch<K, V> {
     fn of(asks: Asks<K, V>) -> Vec<Self> {
+        Self::up_to(MAX_KEYS, asks)
+    }
+
+    /// Batches of at most so many keys.
+    fn up_to(most: usize, asks: Asks<K, V>) -> Vec<Self> {
         let mut batches: Vec<Self> = Vec::new();
         let mut place: HashMap<K, usize> = HashMap::new();
         for Ask { key, reply } in asks {
             let at = *place.entry(key).or_insert_with(|| match batches.last() {
-                Some(last) if last.keys.len() < MAX_KEYS => batches.len() - 1,
+                Some(last) if last.keys.len() < most => batches.len() - 1,
                 _ => batches.len(),
             });
             if at == batches.len() {
@@ -129,13 +134,14 @@ fn books(loads: &Arc<Loads>, asks: Asks<BookKey, Option<FoundBook>>, calls: &mut
     }
 }
 
-/// How many reviews come along with each book: what all who want reviews agree on, unless that is too much in all.
+/// How many reviews come along with each book: what all who want reviews agree on, unless that is too much in all. Then
+/// they are calls of their own, for the books that want them.
 fn reviews_along(keys: &[BookKey]) -> i32 {
     let mut counts = keys.iter().map(|key| key.reviews).filter(|count| *count > 0);
     let Some(count) = counts.next() else { return 0 };
     let books: HashSet<i32> = keys.iter().map(|key| key.id).collect();
     let in_all = books.len().saturating_mul(usize::try_from(count).unwrap_or(usize::MAX));
-    if counts.all(|other| other == count) && in_all <= MAX_REVIEWS_ALONG { count } else { 0 }
+    if counts.all(|other| other == count) && in_all <= MAX_REVIEWS { count } else { 0 }
 }
 
 fn found_books(reply: catalog::BatchGetBooksResponse, review_count: i32) -> HashMap<i32, Option<FoundBook>> {
@@ -187,7 +193,9 @@ fn reviews(loads: &Arc<Loads>, asks: Asks<(i32, i32), Reviews>, calls: &mut Vec<
         by_count.entry(count).or_default().push(Ask { key: book_id, reply });
     }
     for (review_count, asks) in by_count {
-        for batch in Batch::of(asks) {
+        // A number that can't be is refused whatever the books.
+        let most = MAX_REVIEWS / usize::try_from(review_count).unwrap_or_default().max(1);
+        for batch in Batch::up_to(most.clamp(1, MAX_KEYS), asks) {
             let loads = Arc::clone(loads);
             calls.push(Box::pin(async move {
                 let message = catalog::BatchListReviewsRequest { book_ids: batch.keys.clone(), review_count };

@@ -89,6 +89,21 @@ async fn more_than_a_thousand_keys_are_split() {
 }
 
 #[tokio::test]
+async fn more_than_ten_thousand_reviews_are_split() {
+    let limits = graphql_bff::Limits { cost: 1_000_000, ..Default::default() };
+    let app =
+        App::over(Fake::default(), &graphql_bff::Config { graphql_limits: limits, ..Default::default() });
+    let data = app.data("{ books(first: 250) { nodes { reviews(last: 100) { id } } } }").await;
+    assert_eq!(data["books"]["nodes"][249]["reviews"].as_array().map(Vec::len), Some(100));
+    let reviews = |books| format!("BatchListReviews 100 of {books}");
+    assert_eq!(app.fake.calls(), ["ListBooks 250 \"\"", &reviews(100), &reviews(100), &reviews(50)]);
+
+    let data = app.data(&aliased(1..=101, "{ reviews(last: 100) { id } }")).await;
+    assert_eq!(data["b101"]["reviews"].as_array().map(Vec::len), Some(100));
+    assert_eq!(app.fake.calls(), ["BatchGetBooks 101 reviews 0", &reviews(100), &reviews(1)]);
+}
+
+#[tokio::test]
 async fn reviews_come_along_unless_the_books_disagree_on_their_number() {
     let app = App::new();
     app.data("{ a: book(id: 1) { reviews(last: 2) { id } } b: book(id: 2) { title } }").await;

@@ -61,6 +61,7 @@ impl CatalogService for Fake {
         self.call(&request, call, self.catalog_fails.as_ref()).await?;
         let of = request.into_inner();
         assert!(of.book_ids.len() <= 1_000 && of.book_ids.iter().all(|id| *id > 0));
+        assert!(of.book_ids.len() * of.review_count as usize <= 10_000);
         let ids: Vec<i32> = of.book_ids.into_iter().filter(|id| exists(*id)).collect();
         Ok(Response::new(catalog::BatchGetBooksResponse {
             authors: if of.include_authors { (1..=10).map(author).collect() } else { Vec::new() },
@@ -165,6 +166,7 @@ impl CatalogService for Fake {
             let rule = format!("must be from 1 to 100, was {}", of.review_count);
             return Err(Refusal::field("review_count", rule).into());
         }
+        assert!(of.book_ids.len() * of.review_count as usize <= 10_000);
         let books = of.book_ids.into_iter().map(|id| reviews(id, of.review_count)).collect();
         Ok(Response::new(catalog::BatchListReviewsResponse { books }))
     }
