@@ -231,8 +231,22 @@ async fn a_deleted_book_is_gone_with_its_reviews() {
         message(suite.catalog.add_review(Request::new(review.clone())).await);
     }
     assert_refused(suite.catalog.add_review(Request::new(review)).await, Reason::StoreFull);
-    // Inventory keeps the stock of the deleted book, so its SKU stays with it.
-    assert_refused(suite.create(new_book(5)).await, Reason::SkuTaken);
+}
+
+#[tokio::test]
+async fn the_sku_of_a_deleted_book_stays_with_it() {
+    let suite = Suite::seeded();
+    let added = suite.create(new_book(900)).await.unwrap();
+    for (id, n) in [(5, 5), (added.id, 900)] {
+        suite.delete(id, None).await.unwrap();
+        // However often it is tried, and also when the book is the same.
+        for _ in 0..2 {
+            assert_refused(suite.create(new_book(n)).await, Reason::SkuTaken);
+            assert_eq!(suite.by_sku(&proto::seed::sku(n)).await, []);
+        }
+        assert_eq!(suite.inventory.id_of(&proto::seed::sku(n)), Some(id), "inventory knows it as it was");
+    }
+    suite.create(new_book(901)).await.unwrap();
 }
 
 #[tokio::test]
