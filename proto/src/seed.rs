@@ -33,6 +33,25 @@ pub fn sku(book_id: i32) -> String {
     format!("{body}{}", (10 - sum % 10) % 10)
 }
 
+/// Titles of the first [`BOOKS`] books.
+const TITLES: [&str; BOOKS as usize] = [
+    "Ember", "Tides", "Salt", "Hollow", "Thaw", "Orchid", "Relic", "Drift", "Ash", "Loom", "Vesper", "Cairn",
+    "Fable", "Moth", "Harbor", "Quarry", "Lark", "Signal", "Marrow", "Dusk", "Kiln", "Nomad", "Thorn",
+    "Parish", "Echo", "Silt", "Raven", "Pilgrim", "Glass", "Tundra", "Wick", "Exile", "Bramble", "Flint",
+    "Mercy", "Atlas", "Fog", "Sonata", "Yield", "Copper", "Inlet", "Juniper", "Rust", "Oath", "Delta",
+    "Sparrow", "Lantern", "Vow", "Cinder", "Haven",
+];
+
+/// The title of the seeded book `book_id`. Books beyond the titles are sequels: `Ember`, `Ember 2`, `Ember 3`.
+pub fn title(book_id: i32) -> String {
+    let before = book_id.unsigned_abs().saturating_sub(1) as usize;
+    let title = TITLES.get(before % TITLES.len()).copied().unwrap_or_default();
+    match before / TITLES.len() {
+        0 => title.to_owned(),
+        sequels => format!("{title} {}", sequels + 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +66,13 @@ mod tests {
                 sku.bytes().zip([1, 3].into_iter().cycle()).map(|(b, w)| u32::from(b - b'0') * w).sum();
             assert_eq!(sum % 10, 0, "{sku}");
         }
+    }
+
+    #[test]
+    fn each_book_has_a_title_of_its_own() {
+        let titles = [1, 2, 50, 51, 100, 101, 1_201].map(title);
+        assert_eq!(titles, ["Ember", "Tides", "Haven", "Ember 2", "Haven 2", "Ember 3", "Ember 25"]);
+        let all: std::collections::HashSet<String> = (1..=10_000).map(title).collect();
+        assert_eq!(all.len(), 10_000);
     }
 }

@@ -21,14 +21,6 @@ const AUTHORS: [(&str, &str, i32); proto::seed::AUTHORS as usize] = [
     ("Leopold Achterberg", "NL", 1984),
 ];
 
-const TITLES: [&str; proto::seed::BOOKS as usize] = [
-    "Ember", "Tides", "Salt", "Hollow", "Thaw", "Orchid", "Relic", "Drift", "Ash", "Loom", "Vesper", "Cairn",
-    "Fable", "Moth", "Harbor", "Quarry", "Lark", "Signal", "Marrow", "Dusk", "Kiln", "Nomad", "Thorn",
-    "Parish", "Echo", "Silt", "Raven", "Pilgrim", "Glass", "Tundra", "Wick", "Exile", "Bramble", "Flint",
-    "Mercy", "Atlas", "Fog", "Sonata", "Yield", "Copper", "Inlet", "Juniper", "Rust", "Oath", "Delta",
-    "Sparrow", "Lantern", "Vow", "Cinder", "Haven",
-];
-
 const REVIEWERS: [&str; 16] = [
     "Ana Brook",
     "Piet Maas",
@@ -81,15 +73,12 @@ pub(crate) fn contents(books: i32) -> Contents<impl Iterator<Item = Book>, impl 
     }
 }
 
-/// Number `n` of the books. Those beyond the titles are sequels: `Ember 2` after `Ember`, by the same author.
+/// Number `n` of the books. Sequels are by the same author.
 fn book(n: i32) -> Option<Book> {
-    let place = usize::try_from(n - 1).ok()?;
-    let title = *TITLES.get(place % TITLES.len())?;
-    let volume = place / TITLES.len() + 1;
     Some(Book {
         id: BookId::new(n)?,
         sku: Sku::parse(&proto::seed::sku(n))?,
-        title: if volume == 1 { title.into() } else { format!("{title} {volume}").into() },
+        title: proto::seed::title(n).into(),
         author_id: AuthorId::new((n - 1) % proto::seed::AUTHORS + 1)?,
         // From 8.99 to 49.99 in steps of a euro; 13 and 42 have no common factor, so all of them occur.
         price: Price::new(899 + 100 * i64::from((21 + (n - 1) % 42 * 13) % 42))?,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use proto::seed::{BOOKS, ORDER_LINES, ORDERS, order_id, sku};
+use proto::seed::{BOOKS, ORDER_LINES, ORDERS, order_id, sku, title};
 
 use crate::domain::{Address, Currency, Draft, Event, Money, Offer, Order, OrderId};
 
@@ -14,14 +14,7 @@ const BETWEEN_ORDERS: Duration = Duration::from_secs(3 * 3600 + 17 * 60);
 /// Scans of each order: with them the history view has the size that the contract names.
 const SCANS: u32 = 425;
 
-/// Titles of the books as catalog's seed has them. Editions and prices have changed since the orders were placed.
-const TITLES: [&str; BOOKS as usize] = [
-    "Ember", "Tides", "Salt", "Hollow", "Thaw", "Orchid", "Relic", "Drift", "Ash", "Loom", "Vesper", "Cairn",
-    "Fable", "Moth", "Harbor", "Quarry", "Lark", "Signal", "Marrow", "Dusk", "Kiln", "Nomad", "Thorn",
-    "Parish", "Echo", "Silt", "Raven", "Pilgrim", "Glass", "Tundra", "Wick", "Exile", "Bramble", "Flint",
-    "Mercy", "Atlas", "Fog", "Sonata", "Yield", "Copper", "Inlet", "Juniper", "Rust", "Oath", "Delta",
-    "Sparrow", "Lantern", "Vow", "Cinder", "Haven",
-];
+/// Editions of the books that were sold. Catalog sells others now, at other prices.
 const EDITIONS: [&str; 3] = ["first paperback", "illustrated gift", "revised hardcover"];
 const PEOPLE: [&str; 5] = [
     "Ada Lindqvist, Acquisitions and Loans",
@@ -92,9 +85,8 @@ fn offer(book_id: i32) -> Offer {
     let book = book_id.unsigned_abs();
     let minor = i64::from(book * 7 % 25) * 100 + 999;
     let price = Money { minor, currency: Currency::EUR };
-    let title = pick(&TITLES, book.saturating_sub(1)).copied().unwrap_or_default();
     let edition = pick(&EDITIONS, book).copied().unwrap_or_default();
-    Offer { book_id, title: format!("{title} ({edition} edition)"), price }
+    Offer { book_id, title: format!("{} ({edition} edition)", title(book_id)), price }
 }
 
 fn event(at: SystemTime, scan: u32, n: u32) -> Option<Event> {
