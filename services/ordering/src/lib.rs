@@ -9,7 +9,7 @@
 //! - An order keeps titles and prices as they were when it was placed.
 //! - Cancelling gives units back before it is recorded, so a cancelled order never keeps any.
 //!
-//! Orders live in memory, at most [`Config::max_orders`] of them.
+//! Orders live in memory: at most [`Config::max_orders`] of them, with [`Config::max_order_lines`] lines in all.
 
 mod domain;
 mod seed;
@@ -29,15 +29,22 @@ use proto::ordering::v1::ordering_service_server::OrderingServiceServer;
 pub use service::Ordering;
 
 const MAX_ORDERS: usize = 200_000;
+const MAX_ORDER_LINES: usize = 2_000_000;
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How ordering behaves.
 #[derive(clap::Args, Debug, Clone)]
 #[group(skip)]
 pub struct Config {
-    /// Orders to hold in memory at most, the seeded ones included; more are refused with STORE_FULL
+    /// Orders to hold in memory at most, the seeded ones included; more are refused with STORE_FULL. An order takes less
+    /// than 1 KB besides its lines, and up to 4 KB for its address
     #[arg(long, env = "BOOKSTORE_MAX_ORDERS", default_value_t = MAX_ORDERS)]
     pub max_orders: usize,
+
+    /// Lines of all orders together to hold in memory at most; a line takes about 150 bytes with a short title, and at
+    /// most 1,350 with the longest
+    #[arg(long, env = "BOOKSTORE_MAX_ORDER_LINES", default_value_t = MAX_ORDER_LINES)]
+    pub max_order_lines: usize,
 
     /// How long a refused placement waits for inventory to take its units back. It is not the caller's time that
     /// counts, which may be over.
@@ -47,7 +54,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { max_orders: MAX_ORDERS, release_timeout: RELEASE_TIMEOUT }
+        Self { max_orders: MAX_ORDERS, max_order_lines: MAX_ORDER_LINES, release_timeout: RELEASE_TIMEOUT }
     }
 }
 
@@ -83,6 +90,7 @@ mod tests {
     fn the_default_is_what_no_flags_give() {
         let parsed = Cli::parse_from(["test"]).config;
         assert_eq!(format!("{parsed:?}"), format!("{:?}", Config::default()));
-        assert_eq!(Cli::parse_from(["test", "--max-orders", "7"]).config.max_orders, 7);
+        let parsed = Cli::parse_from(["test", "--max-orders", "7", "--max-order-lines", "8"]).config;
+        assert_eq!((parsed.max_orders, parsed.max_order_lines), (7, 8));
     }
 }

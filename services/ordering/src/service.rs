@@ -45,7 +45,7 @@ impl Ordering {
         catalog: Arc<dyn CatalogService>,
         inventory: Arc<dyn InventoryService>,
     ) -> Self {
-        let store = Arc::new(Store::new(config.max_orders));
+        let store = Arc::new(Store::new(config.max_orders, config.max_order_lines));
         for order in seed::orders() {
             store.seed(order);
         }

@@ -2,14 +2,16 @@
 //!
 //! No lock here is held while anything waits: methods copy out and return.
 
+mod quota;
+
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::sync::{Mutex, watch};
 
+use self::quota::Quota;
 use crate::domain::{Order, OrderId};
 
 /// All orders.
@@ -19,8 +21,9 @@ pub(crate) struct Store {
     /// Orders by sequence. For a moment it may name an order whose slot is not filled yet, or not any more.
     index: RwLock<Index>,
     /// Slots that are filled or promised to a running attempt.
-    taken: AtomicUsize,
-    max_orders: usize,
+    taken: Quota,
+    /// Lines of their orders.
+    lines: Quota,
 }
 
 #[derive(Debug, Default)]
@@ -62,14 +65,16 @@ pub(crate) enum Begun {
 }
 
 impl Store {
-    pub(crate) fn new(max_orders: usize) -> Self {
-        let (slots, index, taken) = (DashMap::new(), RwLock::default(), AtomicUsize::new(0));
-        Self { slots, index, taken, max_orders }
+    /// A store without orders, for at most so many, with so many lines in all.
+    pub(crate) fn new(max_orders: usize, max_lines: usize) -> Self {
+        let (taken, lines) = (Quota::new(max_orders), Quota::new(max_lines));
+        Self { slots: DashMap::new(), index: RwLock::default(), taken, lines }
     }
 
     /// Adds an order that needs no placing any more, whatever room there is. For the data at start.
     pub(crate) fn seed(&self, order: Order) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
+        self.taken.take_anyway(1);
+        self.lines.take_anyway(order.content().lines.len());
         self.fill(order);
     }
 
@@ -81,8 +86,8 @@ impl Store {
         }
     }
 
-    /// Takes the exclusive right to place this order.
-    pub(crate) fn begin(self: &Arc<Self>, id: OrderId) -> Begun {
+    /// Takes the exclusive right to place this order of so many lines.
+    pub(crate) fn begin(self: &Arc<Self>, id: OrderId, lines: usize) -> Begun {
         match self.slots.entry(id) {
             Entry::Occupied(slot) => match slot.get() {
                 Slot::Filled(filled) => match filled.order.as_placed() {
@@ -92,12 +97,15 @@ impl Store {
                 Slot::Running => Begun::Running,
             },
             Entry::Vacant(slot) => {
-                let room = |taken: usize| (taken < self.max_orders).then(|| taken + 1);
-                if self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_err() {
+                if !self.taken.take(1) {
+                    return Begun::Full;
+                }
+                if !self.lines.take(lines) {
+                    self.taken.give_back(1);
                     return Begun::Full;
                 }
                 slot.insert(Slot::Running);
-                Begun::New(Attempt { store: Arc::clone(self), id, kept: false })
+                Begun::New(Attempt { store: Arc::clone(self), id, lines, kept: false })
             }
         }
     }
@@ -168,12 +176,13 @@ impl Store {
         self.slots.insert(id, Slot::Filled(Box::new(filled)));
     }
 
-    fn empty(&self, id: OrderId) {
+    fn empty(&self, id: OrderId, lines: usize) {
         if let Some((_, Slot::Filled(filled))) = self.slots.remove(&id) {
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
             index.by_sequence.remove(&filled.sequence);
         }
-        self.taken.fetch_sub(1, Ordering::Relaxed);
+        self.taken.give_back(1);
+        self.lines.give_back(lines);
     }
 }
 
@@ -183,6 +192,7 @@ impl Store {
 pub(crate) struct Attempt {
     store: Arc<Store>,
     id: OrderId,
+    lines: usize,
     kept: bool,
 }
 
@@ -212,7 +222,7 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.kept {
-            self.store.empty(self.id);
+            self.store.empty(self.id, self.lines);
         }
     }
 }
@@ -263,7 +273,7 @@ mod tests {
     }
 
     fn begin(store: &Arc<Store>, order: &Order) -> Attempt {
-        match store.begin(order.id()) {
+        match store.begin(order.id(), order.content().lines.len()) {
             Begun::New(attempt) => attempt,
             other => panic!("{other:?}"),
         }
@@ -277,52 +287,71 @@ mod tests {
 
     #[test]
     fn an_attempt_given_up_leaves_nothing() {
-        let store = Arc::new(Store::new(1));
+        let store = Arc::new(Store::new(1, 9));
         let order = order("a");
         for record in [false, true, false, true] {
             let attempt = begin(&store, &order);
-            assert!(matches!(store.begin(order.id()), Begun::Running));
+            assert!(matches!(store.begin(order.id(), 1), Begun::Running));
             if record {
                 attempt.record(order.clone());
                 assert_eq!(store.list(u64::MAX, 9).len(), 1);
             }
-            assert!(matches!(store.begin(order.id()), Begun::Running));
+            assert!(matches!(store.begin(order.id(), 1), Begun::Running));
             assert_eq!(store.get(order.id()).is_some(), record);
             drop(attempt);
             assert!(store.get(order.id()).is_none());
             assert!(store.list(u64::MAX, 9).is_empty());
         }
         assert_eq!(store.slots.len(), 0);
-        assert_eq!(store.taken.load(Ordering::Relaxed), 0);
+        assert_eq!((store.taken.used(), store.lines.used()), (0, 0));
     }
 
     #[test]
     fn an_order_recorded_twice_is_listed_once() {
-        let store = Arc::new(Store::new(1));
+        let store = Arc::new(Store::new(1, 9));
         let order = order("a");
         let attempt = begin(&store, &order);
         attempt.record(order.clone());
         attempt.record(order.clone());
         attempt.finish(|order| order.place(UNIX_EPOCH)).unwrap().unwrap();
         assert_eq!(store.list(u64::MAX, 9).len(), 1);
-        assert!(matches!(store.begin(order.id()), Begun::Placed(_)));
+        assert!(matches!(store.begin(order.id(), 1), Begun::Placed(_)));
     }
 
     #[test]
     fn running_attempts_count_as_orders() {
-        let store = Arc::new(Store::new(2));
+        let store = Arc::new(Store::new(2, 9));
         place(&store, &order("a"));
         let running = begin(&store, &order("b"));
-        assert!(matches!(store.begin(order("c").id()), Begun::Full));
+        assert!(matches!(store.begin(order("c").id(), 1), Begun::Full));
         drop(running);
         place(&store, &order("c"));
-        assert!(matches!(store.begin(order("b").id()), Begun::Full));
-        assert!(matches!(store.begin(order("a").id()), Begun::Placed(_)));
+        assert!(matches!(store.begin(order("b").id(), 1), Begun::Full));
+        assert!(matches!(store.begin(order("a").id(), 1), Begun::Placed(_)));
+    }
+
+    #[test]
+    fn lines_of_orders_and_of_running_attempts_have_a_bound() {
+        let store = Arc::new(Store::new(9, 4));
+        let used = || (store.taken.used(), store.lines.used());
+        store.seed(order("a"));
+        place(&store, &order("b"));
+        assert_eq!(used(), (2, 2));
+        assert!(matches!(store.begin(order("c").id(), 3), Begun::Full));
+        assert_eq!(used(), (2, 2));
+        let Begun::New(running) = store.begin(order("c").id(), 2) else { panic!() };
+        assert_eq!(used(), (3, 4));
+        assert!(matches!(store.begin(order("d").id(), 1), Begun::Full));
+        assert!(matches!(store.begin(order("b").id(), 9), Begun::Placed(_)));
+        drop(running);
+        assert_eq!(used(), (2, 2));
+        place(&store, &order("d"));
+        assert_eq!(used(), (3, 3));
     }
 
     #[tokio::test]
     async fn a_watch_is_forgotten_with_its_last_watcher() {
-        let store = Arc::new(Store::new(9));
+        let store = Arc::new(Store::new(9, 9));
         let order = order("a");
         place(&store, &order);
         let watched = || match &*store.slots.get(&order.id()).unwrap() {
@@ -341,7 +370,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_ends_with_the_attempt() {
-        let store = Arc::new(Store::new(9));
+        let store = Arc::new(Store::new(9, 9));
         let order = order("a");
         let attempt = begin(&store, &order);
         assert!(store.watch(order.id()).is_none());

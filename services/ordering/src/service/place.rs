@@ -33,7 +33,7 @@ impl Ordering {
         let lines = request.lines.into_iter().map(|line| (line.sku, line.quantity)).collect();
         let ship_to = request.ship_to.map(view::from_address);
         let draft = Draft::new(&request.request_id, lines, ship_to).map_err(Refusal::fields)?;
-        let attempt = match self.store.begin(draft.order_id()) {
+        let attempt = match self.store.begin(draft.order_id(), draft.lines().len()) {
             Begun::New(attempt) => attempt,
             Begun::Placed(order) if order.content().fingerprint == draft.fingerprint() => return Ok(order),
             Begun::Placed(_) => {

@@ -158,6 +158,19 @@ async fn a_full_store_refuses_new_orders_only() {
 }
 
 #[tokio::test]
+async fn a_store_full_of_lines_refuses_new_orders_only() {
+    // The seeded orders have 160.
+    let shop = Shop::with(Config { max_order_lines: 163, ..Config::default() });
+    let order = shop.place("a", &[(1, 1), (2, 1), (1, 1)]).await.unwrap();
+    refused(shop.place("b", &[(1, 1), (2, 1)]).await, Reason::StoreFull);
+    assert_eq!(shop.place("a", &[(1, 2), (2, 1)]).await.unwrap(), order);
+    // What is refused takes no room.
+    refused(shop.place("b", &[(51, 1)]).await, Reason::UnknownSku);
+    shop.place("b", &[(1, 1)]).await.unwrap();
+    refused(shop.place("c", &[(1, 1)]).await, Reason::StoreFull);
+}
+
+#[tokio::test]
 async fn the_same_request_is_answered_with_the_same_order() {
     let shop = Shop::new();
     let order = shop.place("a", &[(1, 1), (2, 3)]).await.unwrap();
