@@ -246,31 +246,43 @@ pub struct Blocks {
     pub later: Vec<u8>,
 }
 
-/// Encodes a request's headers: those that are the same in every request of a connection, and the others.
+/// Encodes a request's headers: those that are the same in every request of a connection, and the others, which come
+/// after the first `before` constant ones.
 ///
 /// The constant ones take one byte each from the second request on. All requests of a connection must have the same
 /// constant ones, and together they must fit into the table's 4,096 bytes.
-pub fn encode(constant: &[(&str, &str)], other: &[(&str, &str)]) -> Blocks {
+pub fn encode(constant: &[(&str, &str)], before: usize, other: &[(&str, &str)]) -> Blocks {
     let known = |name: &str, value: &str| STATIC.iter().position(|entry| *entry == (name, value));
     let inserted = constant.iter().filter(|(name, value)| known(name, value).is_none()).count();
-    let (mut first, mut later) = (Vec::new(), Vec::new());
+    let mut blocks = Blocks { first: Vec::new(), later: Vec::new() };
     let mut place = STATIC.len() + inserted;
-    for &(name, value) in constant {
+    for (at, &(name, value)) in constant.iter().enumerate() {
+        if at == before {
+            blocks.put_others(other);
+        }
         if let Some(index) = known(name, value) {
-            put_integer(&mut first, 7, 0x80, index + 1);
-            put_integer(&mut later, 7, 0x80, index + 1);
+            put_integer(&mut blocks.first, 7, 0x80, index + 1);
+            put_integer(&mut blocks.later, 7, 0x80, index + 1);
         } else {
-            put_literal(&mut first, 6, 0x40, name, value);
+            put_literal(&mut blocks.first, 6, 0x40, name, value);
             // The newest entry is the first of the table, so the earliest of these comes last.
-            put_integer(&mut later, 7, 0x80, place);
+            put_integer(&mut blocks.later, 7, 0x80, place);
             place -= 1;
         }
     }
-    for &(name, value) in other {
-        put_literal(&mut first, 4, 0, name, value);
-        put_literal(&mut later, 4, 0, name, value);
+    if before >= constant.len() {
+        blocks.put_others(other);
     }
-    Blocks { first, later }
+    blocks
+}
+
+impl Blocks {
+    fn put_others(&mut self, headers: &[(&str, &str)]) {
+        for &(name, value) in headers {
+            put_literal(&mut self.first, 4, 0, name, value);
+            put_literal(&mut self.later, 4, 0, name, value);
+        }
+    }
 }
 
 /// Writes a header that goes into no table.

@@ -1,0 +1,234 @@
+//! Scenarios, as the files in `cases/` say them.
+
+use std::fmt;
+
+use anyhow::{Context as _, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+/// A scenario: one operation in every style that has it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Names it on the command line and in reports.
+    pub id: String,
+    /// What happens in it.
+    pub title: String,
+    /// What is asked for, and what a right reply holds.
+    pub operation: Operation,
+    /// The style whose reply the floor server imitates in size.
+    pub floor: Style,
+    /// How each style asks.
+    #[serde(rename = "style")]
+    pub ways: Vec<Way>,
+}
+
+/// The operations that the styles know how to ask for.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Operation {
+    /// Reserves units of the first books, one line each, for an order id never used before.
+    Reserve {
+        /// Lines of the reservation.
+        lines: i32,
+        /// Units in each line.
+        quantity: i32,
+    },
+    /// Reads what the page of a book shows.
+    Detail {
+        /// The book's id.
+        book: i32,
+        /// How many of its latest reviews.
+        reviews: i32,
+    },
+}
+
+/// An API style, or the floor under them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// REST, one request per resource.
+    Rest,
+    /// REST, one request for the whole screen.
+    RestBff,
+    /// GraphQL, the document's text in every request.
+    Graphql,
+    /// GraphQL, the document named by its hash; queries by GET.
+    GraphqlPersisted,
+    /// gRPC-Web.
+    GrpcWeb,
+    /// gRPC.
+    Grpc,
+    /// A server that does nothing but read a request and write a prepared reply.
+    Floor,
+}
+
+impl Style {
+    /// All that a case can name, in the order of reports.
+    pub const ALL: [Self; 6] =
+        [Self::Rest, Self::RestBff, Self::Graphql, Self::GraphqlPersisted, Self::GrpcWeb, Self::Grpc];
+
+    /// Its name on the command line and in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rest => "rest",
+            Self::RestBff => "rest-bff",
+            Self::Graphql => "graphql",
+            Self::GraphqlPersisted => "graphql-persisted",
+            Self::GrpcWeb => "grpc-web",
+            Self::Grpc => "grpc",
+            Self::Floor => "floor",
+        }
+    }
+
+    /// Its name in sentences.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Rest => "REST",
+            Self::RestBff => "REST BFF",
+            Self::Graphql => "GraphQL",
+            Self::GraphqlPersisted => "GraphQL persisted",
+            Self::GrpcWeb => "gRPC-Web",
+            Self::Grpc => "gRPC",
+            Self::Floor => "floor",
+        }
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize)]
+pub enum Http {
+    /// HTTP/1.1.
+    #[serde(rename = "1.1")]
+    One,
+    /// HTTP/2, without TLS and by prior knowledge.
+    #[serde(rename = "2")]
+    Two,
+}
+
+impl Http {
+    /// Its number.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "1.1",
+            Self::Two => "2",
+        }
+    }
+}
+
+/// How one style asks for the operation.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// The style.
+    #[serde(rename = "id")]
+    pub style: Style,
+    /// The versions of HTTP that it can use.
+    pub http: Vec<Http>,
+    /// What it sends.
+    #[serde(flatten)]
+    pub asks: Asks,
+}
+
+/// What a style sends.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Asks {
+    /// Several HTTP requests at once, then one that needs the first one's reply.
+    Requests {
+        /// Method and path of those sent at once.
+        requests: Vec<String>,
+        /// Method and path of the one after them.
+        then: String,
+    },
+    /// One HTTP request.
+    Request {
+        /// Method and path.
+        request: String,
+    },
+    /// A published GraphQL document.
+    Document {
+        /// Its name in `graphql/operations/`.
+        document: String,
+    },
+    /// A method of gRPC.
+    Method {
+        /// `package.Service/Method`.
+        method: String,
+    },
+}
+
+const FILES: [(&str, &str); 3] = [
+    ("reserve-2", include_str!("../cases/reserve-2.toml")),
+    ("reserve-50", include_str!("../cases/reserve-50.toml")),
+    ("detail", include_str!("../cases/detail.toml")),
+];
+
+/// All scenarios, in the order in which they run.
+pub fn all() -> anyhow::Result<Vec<Case>> {
+    FILES.iter().map(|(id, text)| parse(text).with_context(|| format!("case {id}"))).collect()
+}
+
+/// The ids of all scenarios.
+pub fn ids() -> [&'static str; FILES.len()] {
+    FILES.map(|(id, _)| id)
+}
+
+/// Reads a case, and checks that it asks for nothing that can't be.
+pub fn parse(text: &str) -> anyhow::Result<Case> {
+    let case: Case = toml::from_str(text)?;
+    match case.operation {
+        Operation::Reserve { lines, quantity } => {
+            ensure!((1..=proto::seed::BOOKS).contains(&lines), "lines must be from 1 to the number of books");
+            ensure!((1..=100).contains(&quantity), "quantity must be from 1 to 100");
+        }
+        Operation::Detail { book, reviews } => {
+            ensure!((1..=proto::seed::BOOKS).contains(&book), "book must be a seeded one");
+            ensure!((0..=4).contains(&reviews), "reviews must be from 0 to 4");
+        }
+    }
+    ensure!(case.ways.iter().any(|way| way.style == case.floor), "floor must be one of its styles");
+    for way in &case.ways {
+        let fits = match way.style {
+            Style::Rest => matches!(way.asks, Asks::Request { .. } | Asks::Requests { .. }),
+            Style::RestBff => matches!(way.asks, Asks::Request { .. }),
+            Style::Graphql | Style::GraphqlPersisted => matches!(way.asks, Asks::Document { .. }),
+            Style::GrpcWeb | Style::Grpc => matches!(way.asks, Asks::Method { .. }),
+            Style::Floor => bail!("the floor is no style of a case"),
+        };
+        ensure!(fits, "{} can't ask like this", way.style);
+        ensure!(way.style != Style::Grpc || way.http == [Http::Two], "gRPC needs HTTP/2, and only that");
+    }
+    Ok(case)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cases_of_the_tree_are_right_and_named_like_their_files() {
+        let cases = all().unwrap();
+        assert_eq!(cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), ids());
+    }
+
+    #[test]
+    fn a_case_that_cannot_run_is_refused() {
+        let good = FILES[0].1;
+        for (from, to) in [
+            ("lines = 2", "lines = 0"),
+            ("floor = \"rest\"", "floor = \"rest-bff\""),
+            ("id = \"grpc\"\nhttp = [\"2\"]", "id = \"grpc\"\nhttp = [\"1.1\"]"),
+            ("document = \"ReserveStock\"", "method = \"a/b\""),
+            ("title", "tilte"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            assert!(parse(&good.replacen(from, to, 1)).is_err(), "{to}");
+        }
+    }
+}

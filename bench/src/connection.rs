@@ -1,0 +1,267 @@
+//! One connection of the load client: requests out, replies in, every byte counted.
+
+mod two;
+
+use std::io::{self, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+
+use self::two::Two;
+use crate::case::Http;
+use crate::http1;
+use crate::request::{Expect, Prepared};
+
+/// Which request a reply is for: the client, and the place among the requests of its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    /// The client.
+    pub client: u32,
+    /// Which of the operation's requests.
+    pub part: u32,
+}
+
+/// A reply.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer<'a> {
+    /// The status of HTTP; 0 when none came.
+    pub status: u16,
+    /// `grpc-status`, in headers or trailers.
+    pub grpc_status: Option<u16>,
+    /// The body in one piece.
+    pub body: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// Says what is wrong with the reply, as far as that is seen without decoding it.
+    pub fn check(&self, expect: Expect) -> Result<(), String> {
+        let status = if let Expect::Status(status) = expect { status } else { 200 };
+        if self.status != status {
+            return Err(format!("status {} instead of {status}: {}", self.status, excerpt(self.body)));
+        }
+        match expect {
+            Expect::Status(_) => Ok(()),
+            Expect::Data if self.body.starts_with(b"{\"data\":{") => Ok(()),
+            Expect::Data => Err(format!("errors: {}", excerpt(self.body))),
+            Expect::Grpc => match self.grpc_status {
+                Some(0) => one_message(self.body)
+                    .filter(|rest| rest.is_empty())
+                    .map(drop)
+                    .ok_or_else(|| framing(self.body)),
+                Some(status) => Err(format!("grpc-status {status}")),
+                None => Err("no grpc-status".to_owned()),
+            },
+            Expect::GrpcWeb => {
+                let trailers = one_message(self.body).ok_or_else(|| framing(self.body))?;
+                grpc_web_trailers(trailers)
+            }
+        }
+    }
+}
+
+/// What follows the first message.
+fn one_message(body: &[u8]) -> Option<&[u8]> {
+    let (&[flags, a, b, c, d], rest) = body.split_first_chunk::<5>()?;
+    (flags == 0).then(|| rest.get(u32::from_be_bytes([a, b, c, d]) as usize..)).flatten()
+}
+
+fn framing(body: &[u8]) -> String {
+    format!("not one message: {}", excerpt(body))
+}
+
+fn grpc_web_trailers(frame: &[u8]) -> Result<(), String> {
+    let Some((&[0x80, a, b, c, d], text)) = frame.split_first_chunk::<5>() else {
+        return Err("no frame of trailers".to_owned());
+    };
+    if text.len() != u32::from_be_bytes([a, b, c, d]) as usize {
+        return Err("a frame of trailers of another length".to_owned());
+    }
+    for line in text.split(|b| *b == b'\n') {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        let (name, value) = line.split_at(colon);
+        if name.eq_ignore_ascii_case(b"grpc-status") {
+            let value = value.get(1..).unwrap_or_default().trim_ascii();
+            return if value == b"0" { Ok(()) } else { Err(format!("grpc-status {}", excerpt(value))) };
+        }
+    }
+    Err("no grpc-status in the trailers".to_owned())
+}
+
+/// The start of a body, for people.
+pub fn excerpt(body: &[u8]) -> String {
+    let start = body.get(..300).unwrap_or(body);
+    String::from_utf8_lossy(start).chars().map(|c| if c.is_control() { '.' } else { c }).collect()
+}
+
+/// Bytes through a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Written to the socket.
+    pub sent: u64,
+    /// Read from the socket.
+    pub received: u64,
+    /// Of those sent, bodies of requests.
+    pub body_sent: u64,
+    /// Of those received, bodies of replies.
+    pub body_received: u64,
+}
+
+const READ_BYTES: usize = 256 << 10;
+
+/// An open connection.
+#[derive(Debug)]
+pub struct Connection {
+    socket: mio::net::TcpStream,
+    out: Vec<u8>,
+    written: usize,
+    input: Vec<u8>,
+    filled: usize,
+    protocol: Protocol,
+    traffic: Traffic,
+}
+
+#[derive(Debug)]
+enum Protocol {
+    One { waiting: Option<Tag>, unchunked: Vec<u8> },
+    Two(Box<Two>),
+}
+
+impl Connection {
+    /// Connects, and over HTTP/2 greets. `streams` is how many requests will be under way at once.
+    pub fn open(address: SocketAddr, http: Http, streams: usize) -> anyhow::Result<Self> {
+        let socket = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(5))
+            .with_context(|| format!("can't connect to {address}"))?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        let mut out = Vec::new();
+        let protocol = match http {
+            Http::One => Protocol::One { waiting: None, unchunked: Vec::new() },
+            Http::Two => Protocol::Two(Box::new(Two::greet(&mut out, streams))),
+        };
+        let mut connection = Self {
+            socket: mio::net::TcpStream::from_std(socket),
+            out,
+            written: 0,
+            input: vec![0; READ_BYTES],
+            filled: 0,
+            protocol,
+            traffic: Traffic::default(),
+        };
+        connection.flush()?;
+        Ok(connection)
+    }
+
+    /// What the poll watches.
+    pub fn socket(&mut self) -> &mut mio::net::TcpStream {
+        &mut self.socket
+    }
+
+    /// Bytes so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// Puts a request in line; [`flush`](Self::flush) sends it.
+    pub fn send(&mut self, request: &Prepared, tag: Tag, order: u64) -> anyhow::Result<()> {
+        self.traffic.body_sent += request.body_bytes as u64;
+        match &mut self.protocol {
+            Protocol::One { waiting, .. } => {
+                ensure!(waiting.replace(tag).is_none(), "two requests at once on one HTTP/1.1 connection");
+                request.put_http1(&mut self.out, order);
+                Ok(())
+            }
+            Protocol::Two(two) => two.send(&mut self.out, request, tag, order),
+        }
+    }
+
+    /// Writes what is in line, as far as the socket takes it.
+    pub fn flush(&mut self) -> anyhow::Result<()> {
+        while let Some(rest) = self.out.get(self.written..)
+            && !rest.is_empty()
+        {
+            match self.socket.write(rest) {
+                Ok(0) => bail!("the connection takes no more"),
+                Ok(count) => {
+                    self.written += count;
+                    self.traffic.sent += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(anyhow::Error::new(error).context("can't write to the server")),
+            }
+        }
+        self.out.clear();
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Reads what has come, and hands over every reply that is complete.
+    pub fn receive(
+        &mut self,
+        on_answer: &mut impl FnMut(Tag, Answer<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        loop {
+            if self.filled == self.input.len() {
+                self.input.resize(self.input.len() * 2, 0);
+            }
+            let space = self.input.get_mut(self.filled..).unwrap_or_default();
+            let room = space.len();
+            let count = match self.socket.read(space) {
+                Ok(0) => bail!("the server closed the connection"),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(anyhow::Error::new(error).context("can't read from the server")),
+            };
+            self.filled += count;
+            self.traffic.received += count as u64;
+            let input = self.input.get(..self.filled).unwrap_or_default();
+            let used = match &mut self.protocol {
+                Protocol::One { waiting, unchunked } => {
+                    replies(input, waiting, unchunked, &mut self.traffic, on_answer)?
+                }
+                Protocol::Two(two) => two.receive(input, &mut self.out, &mut self.traffic, on_answer)?,
+            };
+            if used > 0 {
+                self.input.copy_within(used..self.filled, 0);
+                self.filled -= used;
+            }
+            // Less than there was room for: the socket is empty, and asking again would cost a call.
+            if count < room {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn replies(
+    input: &[u8],
+    waiting: &mut Option<Tag>,
+    unchunked: &mut Vec<u8>,
+    traffic: &mut Traffic,
+    on_answer: &mut impl FnMut(Tag, Answer<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<usize> {
+    let odd = |http1::Malformed(what)| anyhow::anyhow!("not a reply of HTTP/1.1: {what}: {}", excerpt(input));
+    if input.is_empty() {
+        return Ok(0);
+    }
+    let Some(tag) = *waiting else { bail!("a reply that nothing asked for: {}", excerpt(input)) };
+    let Some(head) = http1::head(input).map_err(odd)? else { return Ok(0) };
+    let rest = input.get(head.len..).unwrap_or_default();
+    let (body, used) = match head.body {
+        Some(len) => match rest.get(..len) {
+            Some(body) => (body, len),
+            None => return Ok(0),
+        },
+        None => match http1::chunks(rest, unchunked).map_err(odd)? {
+            Some(used) => (unchunked.as_slice(), used),
+            None => return Ok(0),
+        },
+    };
+    ensure!(rest.len() == used, "more than one reply to one request: {}", excerpt(input));
+    *waiting = None;
+    traffic.body_received += body.len() as u64;
+    on_answer(tag, Answer { status: head.status, grpc_status: None, body })?;
+    Ok(head.len + used)
+}

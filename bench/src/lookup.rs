@@ -1,0 +1,126 @@
+//! Single requests outside the load: what the service itself holds, asked for in another style than the one measured.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use prost::Message;
+use proto::inventory::v1::{GetReservationRequest, GetReservationResponse};
+use serde_json::Value;
+
+use crate::case::Http;
+use crate::connection::{Answer, excerpt};
+use crate::http1;
+use crate::operation::{first_message, framed};
+use crate::request::{Call, Expect};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sends one request over HTTP/1.1 on a connection of its own, and returns the body of a right reply.
+pub fn ask(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<Vec<u8>> {
+    let (status, body) = exchange(address, authority, call)?;
+    let answer = Answer { status, grpc_status: None, body: &body };
+    answer.check(call.expect).map_err(anyhow::Error::msg).with_context(|| call.path.clone())?;
+    Ok(body)
+}
+
+/// The status and body of the reply to one request.
+pub fn exchange(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<(u16, Vec<u8>)> {
+    let mut socket = TcpStream::connect_timeout(&address, PATIENCE)
+        .with_context(|| format!("can't connect to {address}"))?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_nodelay(true)?;
+    let mut bytes = Vec::new();
+    call.prepare(Http::One, authority)?.put_http1(&mut bytes, 0);
+    socket.write_all(&bytes).with_context(|| format!("can't write to {address}"))?;
+    let (mut input, mut part, mut body) = (Vec::new(), [0; 16 << 10], Vec::new());
+    loop {
+        let count = socket.read(&mut part).with_context(|| format!("no reply from {address}"))?;
+        ensure!(count > 0, "{address} closed the connection without a reply");
+        input.extend_from_slice(part.get(..count).unwrap_or_default());
+        let odd = |http1::Malformed(what)| {
+            anyhow::anyhow!("{address} answers as something else: {what}: {}", excerpt(&input))
+        };
+        let Some(head) = http1::head(&input).map_err(odd)? else { continue };
+        let rest = input.get(head.len..).unwrap_or_default();
+        let complete = match head.body {
+            Some(len) => rest.get(..len).map(|found| body.extend_from_slice(found)).is_some(),
+            None => http1::chunks(rest, &mut body).map_err(odd)?.is_some(),
+        };
+        if complete {
+            return Ok((head.status, body));
+        }
+    }
+}
+
+/// A GET that is to be answered with 200.
+pub fn get(path: &str) -> Call {
+    let headers = vec![("accept", "application/json")];
+    Call {
+        method: "GET",
+        path: path.to_owned(),
+        headers,
+        body: Vec::new(),
+        order_at: None,
+        expect: Expect::Status(200),
+    }
+}
+
+/// A method of gRPC, asked over gRPC-Web.
+pub fn method(path: &str, message: &impl Message) -> Call {
+    let headers = vec![("content-type", "application/grpc-web+proto")];
+    let body = framed(&message.encode_to_vec());
+    Call { method: "POST", path: format!("/{path}"), headers, body, order_at: None, expect: Expect::GrpcWeb }
+}
+
+/// Reads a reservation over gRPC-Web, and says whether it is what was asked for.
+pub fn reservation_by_grpc(
+    address: SocketAddr,
+    authority: &str,
+    id: &str,
+    order: &str,
+    lines: &[(String, i32)],
+) -> anyhow::Result<()> {
+    let request = GetReservationRequest { reservation_id: id.to_owned(), order_id: String::new() };
+    let call = method("bookstore.inventory.v1.InventoryService/GetReservation", &request);
+    let body = ask(address, authority, &call)?;
+    let reply = GetReservationResponse::decode(first_message(&body).context("no message")?)?;
+    let held = reply.reservation.context("no reservation")?;
+    let found: Vec<(String, i32)> = held.lines.into_iter().map(|line| (line.sku, line.quantity)).collect();
+    same(id, order, &held.order_id, lines, &found)
+}
+
+/// The same over REST.
+pub fn reservation_by_rest(
+    address: SocketAddr,
+    authority: &str,
+    id: &str,
+    order: &str,
+    lines: &[(String, i32)],
+) -> anyhow::Result<()> {
+    let body = ask(address, authority, &get(&format!("/api/v1/reservations/{id}")))?;
+    let reply: Value = serde_json::from_slice(&body)?;
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let quantity =
+        |line: &Value| line.get("quantity").and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
+    let found = reply.get("lines").and_then(Value::as_array).context("no lines")?;
+    let found: Vec<(String, i32)> =
+        found.iter().map(|line| (text(line, "sku"), quantity(line).unwrap_or_default())).collect();
+    same(id, order, &text(&reply, "orderId"), lines, &found)
+}
+
+fn same(
+    id: &str,
+    order: &str,
+    found_order: &str,
+    lines: &[(String, i32)],
+    found: &[(String, i32)],
+) -> anyhow::Result<()> {
+    ensure!(order == found_order, "reservation {id} is for order {found_order}, not {order}");
+    let mut lines = lines.to_vec();
+    lines.sort();
+    ensure!(lines == found, "reservation {id} holds other lines than were asked for");
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! What the kernel tells of processes and of the machine, and where processes run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Pid;
+use rustix::thread::CpuSet;
+use serde::Serialize;
+
+/// Nanoseconds of CPU that all threads of a process have had; none without `/proc`.
+///
+/// From the scheduler's own accounting, which counts nanoseconds, not ticks. A thread that ended is no longer in it.
+pub fn cpu_ns(pid: u32) -> Option<u64> {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        sum += text.split_ascii_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(sum)
+}
+
+/// Nanoseconds of CPU that the calling thread has had.
+pub fn thread_cpu_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The most memory that the process has had resident, in bytes, since its start.
+pub fn peak_memory_bytes(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// Cores that this thread may run on.
+pub fn allowed_cores() -> BTreeSet<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+/// Puts this thread, and what it starts from now on, on these cores.
+pub fn pin(cores: impl IntoIterator<Item = usize>) -> std::io::Result<()> {
+    let mut set = CpuSet::new();
+    cores.into_iter().filter(|core| *core < CpuSet::MAX_CPU).for_each(|core| set.set(core));
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// Asks a process to end.
+pub fn terminate(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+/// Two cores for server and client that share nothing where that is possible: the server's first.
+pub fn two_cores(allowed: &BTreeSet<usize>) -> Option<(usize, usize)> {
+    let mut cores = allowed.iter().copied();
+    let server = cores.next()?;
+    let siblings = siblings(server);
+    let rest: Vec<usize> = cores.collect();
+    let apart = rest.iter().rev().find(|core| !siblings.contains(core));
+    let client = *apart.or(rest.last())?;
+    Some((server, client))
+}
+
+/// Whether two hardware threads are one core.
+pub fn share_a_core(one: usize, other: usize) -> bool {
+    siblings(one).contains(&other)
+}
+
+fn siblings(core: usize) -> BTreeSet<usize> {
+    let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let ranges = text.trim().split(',').filter_map(|range| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        Some(from.parse().ok()?..=to.parse().ok()?)
+    });
+    ranges.flatten().collect()
+}
+
+/// The machine that a report is from.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// The model of its CPU.
+    pub cpu: String,
+    /// Cores that the run could use.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The kernel.
+    pub kernel: String,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Self {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+        let total = total.and_then(|text| text.split_ascii_whitespace().next()?.parse::<u64>().ok());
+        let name = rustix::system::uname();
+        Self {
+            cpu: model.map_or("unknown", |(_, model)| model.trim()).to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: total.map(|kib| kib * 1024),
+            kernel: format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy()),
+        }
+    }
+}
+
+/// The commit of the checkout that this program runs in, else of the one it was built in, else unknown.
+pub fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    // Another project's checkout says nothing about this program.
+    let ours = git(&["rev-parse", "--show-toplevel"])
+        .is_some_and(|top| Path::new(&top).join("bench/cases/detail.toml").exists());
+    if let Some(commit) = ours.then(|| git(&["rev-parse", "HEAD"])).flatten() {
+        let changed =
+            git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|text| !text.is_empty());
+        return if changed { format!("{commit} with changes") } else { commit };
+    }
+    option_env!("BOOKSTORE_COMMIT").unwrap_or("unknown").to_owned()
+}

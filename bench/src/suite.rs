@@ -1,0 +1,292 @@
+//! What is measured: the suite in processes of its own, the floor server, or a suite that runs elsewhere.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::case::{Http, Style};
+use crate::floor::Size;
+use crate::process;
+
+/// Seconds that a reservation is held: shorter than the warm-up, so that what a round pays for giving units back is for
+/// its own reservations.
+pub const RESERVATION_TTL_S: f64 = 0.1;
+/// Starting takes a fraction of it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Cores to run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cores {
+    /// The server's.
+    pub server: usize,
+    /// The client's.
+    pub client: usize,
+}
+
+/// How to start processes.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The suite's program.
+    pub program: PathBuf,
+    /// Where processes run; none leaves it to the kernel.
+    pub cores: Option<Cores>,
+}
+
+/// Where the styles listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// REST.
+    pub rest: SocketAddr,
+    /// GraphQL.
+    pub graphql: SocketAddr,
+    /// Catalog's gRPC and gRPC-Web.
+    pub catalog: SocketAddr,
+    /// Inventory's gRPC and gRPC-Web.
+    pub inventory: SocketAddr,
+    /// Catalog's and inventory's gRPC, where that has a port of its own.
+    pub grpc: Option<SocketAddr>,
+}
+
+impl Addresses {
+    /// Where a style of an operation listens; the path of a method of gRPC says whose it is.
+    pub fn of(&self, style: Style, path: &str) -> SocketAddr {
+        let service = if path.contains("inventory") { self.inventory } else { self.catalog };
+        match style {
+            Style::Rest | Style::RestBff | Style::Floor => self.rest,
+            Style::Graphql | Style::GraphqlPersisted => self.graphql,
+            Style::GrpcWeb => service,
+            Style::Grpc => self.grpc.unwrap_or(service),
+        }
+    }
+}
+
+/// Running processes. They end when this is dropped.
+#[derive(Debug)]
+pub struct Suite {
+    children: Vec<(&'static str, Child)>,
+    started: Instant,
+    /// Where they listen.
+    pub addresses: Addresses,
+}
+
+impl Starter {
+    /// The whole suite in one process.
+    pub fn one_process(&self) -> anyhow::Result<Suite> {
+        let ttl = RESERVATION_TTL_S.to_string();
+        let arguments =
+            ["up", "--port", "0", "--grpc-port", "0", "--threads", "1", "--reservation-ttl", &ttl];
+        let mut start = Start::new(self);
+        let lines =
+            start.child("up", &arguments, |lines| lines.iter().any(|line| line.starts_with("gRPC ")))?;
+        let address = |name: &str| {
+            let line = lines.iter().find(|line| line.starts_with(name));
+            line.and_then(|line| address_in(line))
+                .with_context(|| format!("the suite doesn't say where {name} is"))
+        };
+        let http = address("REST ")?;
+        let addresses = Addresses {
+            rest: http,
+            graphql: http,
+            catalog: http,
+            inventory: http,
+            grpc: Some(address("gRPC ")?),
+        };
+        Ok(start.done(addresses))
+    }
+
+    /// Each service and each edge in a process of its own.
+    pub fn services(&self) -> anyhow::Result<Suite> {
+        let mut start = Start::new(self);
+        let ttl = RESERVATION_TTL_S.to_string();
+        let inventory = start.service("inventory", &["--reservation-ttl", &ttl])?;
+        let inventory_url = format!("http://{inventory}");
+        let catalog = start.service("catalog", &["--inventory-url", &inventory_url])?;
+        let catalog_url = format!("http://{catalog}");
+        let both = ["--catalog-url", &catalog_url, "--inventory-url", &inventory_url];
+        let ordering = start.service("ordering", &both)?;
+        let ordering_url = format!("http://{ordering}");
+        let [a, b, c, d] = both;
+        let all = [a, b, c, d, "--ordering-url", &ordering_url];
+        let graphql = start.service("graphql-bff", &all)?;
+        let rest = start.service("rest-facade", &all)?;
+        Ok(start.done(Addresses { rest, graphql, catalog, inventory, grpc: None }))
+    }
+
+    /// The floor server.
+    pub fn floor(&self, http: Http, size: Size) -> anyhow::Result<Suite> {
+        let mut start = Start::new(self);
+        let spec = format!("{},{},{},{}", http.as_str(), size.wire, size.body, size.status);
+        let lines = start.child("floor", &["compare", "--serve-floor", &spec], |lines| !lines.is_empty())?;
+        let line = lines.first().and_then(|line| address_in(line));
+        let address = line.context("the floor server doesn't say where it listens")?;
+        let addresses =
+            Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
+        Ok(start.done(addresses))
+    }
+}
+
+struct Start<'a> {
+    starter: &'a Starter,
+    suite: Suite,
+}
+
+impl<'a> Start<'a> {
+    fn new(starter: &'a Starter) -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let addresses =
+            Addresses { rest: nowhere, graphql: nowhere, catalog: nowhere, inventory: nowhere, grpc: None };
+        Self { starter, suite: Suite { children: Vec::new(), started: Instant::now(), addresses } }
+    }
+
+    fn done(mut self, addresses: Addresses) -> Suite {
+        self.suite.addresses = addresses;
+        self.suite
+    }
+
+    fn service(&mut self, name: &'static str, flags: &[&str]) -> anyhow::Result<SocketAddr> {
+        let mut arguments = vec![name, "--port", "0", "--threads", "1"];
+        arguments.extend_from_slice(flags);
+        let lines = self.child(name, &arguments, |lines| !lines.is_empty())?;
+        let address = lines.first().and_then(|line| address_in(line));
+        address.with_context(|| format!("{name} doesn't say where it listens"))
+    }
+
+    /// Starts a process, and waits for what it says first.
+    fn child(
+        &mut self,
+        name: &'static str,
+        arguments: &[&str],
+        enough: impl Fn(&[String]) -> bool,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut command = Command::new(&self.starter.program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("BOOKSTORE_LOG", "warn");
+        // What the user sets for a server of their own is not what is measured here.
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("BOOKSTORE_") && name != "BOOKSTORE_LOG") {
+                command.env_remove(name);
+            }
+        }
+        let spawn =
+            || command.spawn().with_context(|| format!("can't start {}", self.starter.program.display()));
+        // Children inherit the core, all their threads from the start.
+        let child = match self.starter.cores {
+            Some(cores) if process::pin([cores.server]).is_ok() => {
+                let child = spawn_with(spawn);
+                process::pin([cores.client]).context("can't go back to the client's core")?;
+                child?
+            }
+            _ => spawn_with(spawn)?,
+        };
+        self.suite.children.push((name, child));
+        let Some((_, child)) = self.suite.children.last_mut() else { bail!("no process") };
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (to, lines) = mpsc::channel();
+        for (stream, is_error) in [(stdout.map(boxed), false), (stderr.map(boxed), true)] {
+            let (to, Some(stream)) = (to.clone(), stream) else { continue };
+            // Reads on, so that the pipe never fills; ends with the process.
+            std::thread::spawn(move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let _ = to.send((is_error, line));
+                }
+            });
+        }
+        drop(to);
+        let (mut said, mut complaints) = (Vec::new(), Vec::new());
+        let until = Instant::now() + PATIENCE;
+        while !enough(&said) {
+            match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok((true, line)) => complaints.push(line),
+                Ok((false, line)) => said.push(line),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    bail!("{name} said nothing for {} s", PATIENCE.as_secs())
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    let status = child.wait().context("can't wait for it")?;
+                    bail!("{name} ended at its start, {status}: {}", complaints.join("; "));
+                }
+            }
+        }
+        Ok(said)
+    }
+}
+
+fn spawn_with<T>(spawn: impl FnOnce() -> T) -> T {
+    spawn()
+}
+
+fn boxed(stream: impl std::io::Read + Send + 'static) -> Box<dyn std::io::Read + Send> {
+    Box::new(stream)
+}
+
+/// The address in a line of what a process says.
+pub fn address_in(line: &str) -> Option<SocketAddr> {
+    let words = line.split_ascii_whitespace();
+    words.filter_map(|word| word.trim_start_matches("http://").split('/').next()?.parse().ok()).next()
+}
+
+impl Suite {
+    /// The processes: name and id.
+    pub fn processes(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        self.children.iter().map(|(name, child)| (*name, child.id()))
+    }
+
+    /// CPU time of each process, in the order of [`processes`](Self::processes).
+    pub fn cpu_ns(&self) -> Vec<Option<u64>> {
+        self.processes().map(|(_, id)| process::cpu_ns(id)).collect()
+    }
+
+    /// The most memory that all processes together can have had.
+    pub fn peak_memory_bytes(&self) -> Option<u64> {
+        self.processes().map(|(_, id)| process::peak_memory_bytes(id)).sum()
+    }
+
+    /// Which process has ended, when and how; none when all run.
+    pub fn ended(&mut self) -> Option<String> {
+        let after = self.started.elapsed();
+        // The kernel may tell of the closed connection a moment before it tells of the end.
+        for attempt in 0..2 {
+            for (name, child) in &mut self.children {
+                if let Ok(Some(status)) = child.try_wait() {
+                    return Some(format!(
+                        "{name} ended {:.1} s after its start, {status}",
+                        after.as_secs_f64()
+                    ));
+                }
+            }
+            if attempt == 0 {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Suite {
+    fn drop(&mut self) {
+        // Nothing of theirs is worth a graceful end, which would wait for open connections.
+        for (_, child) in &mut self.children {
+            let _ = child.kill();
+        }
+        for (_, child) in &mut self.children {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A suite that runs elsewhere: `host:port` of its HTTP port, perhaps with `http://`; gRPC is taken from the same port,
+/// which serves it too.
+pub fn target(url: &str) -> anyhow::Result<(Suite, String)> {
+    let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+    ensure!(!authority.contains('/') && authority.contains(':'), "a target is http://host:port, not {url}");
+    let mut found = authority.to_socket_addrs().with_context(|| format!("can't find {authority}"))?;
+    let address = found.next().with_context(|| format!("can't find {authority}"))?;
+    let addresses =
+        Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
+    Ok((Suite { children: Vec::new(), started: Instant::now(), addresses }, authority.to_owned()))
+}
