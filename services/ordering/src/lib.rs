@@ -4,8 +4,11 @@
 //!
 //! - One order per request id, however often and from however many callers at once the request comes. The order's id
 //!   follows from the request id, and so does the name under which inventory holds its units.
-//! - A refused or abandoned request leaves neither an order nor a mark, and can be repeated. Units that it held are
-//!   given back at once, or, where that fails or the caller has left, when the reservation expires.
+//! - A refused request leaves no order, and can be repeated. Units that it held are given back at once, or, where that
+//!   fails, when the reservation expires. Where they may be sold already, or the giving back may come late, it is tried
+//!   again for a minute, and the request counts as in progress meanwhile.
+//! - A caller who leaves while units are reserved, sold or given back doesn't stop that: the order is placed or refused
+//!   all the same, and a cancel is done.
 //! - An order keeps titles and prices as they were when it was placed.
 //! - Cancelling gives units back before it is recorded, so a cancelled order never keeps any.
 //!
@@ -36,8 +39,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(clap::Args, Debug, Clone)]
 #[group(skip)]
 pub struct Config {
-    /// Orders to hold in memory at most, the seeded ones included; more are refused with STORE_FULL. An order takes less
-    /// than 1 KB besides its lines, and up to 4 KB for its address
+    /// Orders to hold in memory at most, the seeded ones included; more are refused with STORE_FULL. An order takes
+    /// less than 1 KB besides its lines, and up to 4 KB for its address
     #[arg(long, env = "BOOKSTORE_MAX_ORDERS", default_value_t = MAX_ORDERS)]
     pub max_orders: usize,
 

@@ -1,6 +1,7 @@
 //! Ordering's interface: reads messages, asks the domain, writes messages. The clock is read here and nowhere else.
 
 mod cancel;
+mod detached;
 mod place;
 mod upstream;
 pub(crate) mod view;
@@ -30,7 +31,8 @@ const LIST: &str = "orders";
 /// Most characters of an id that is looked up; longer texts are not repeated in the refusal.
 const MAX_ID_CHARS: usize = 64;
 
-/// The ordering service.
+/// The ordering service. Clones are the same service.
+#[derive(Clone)]
 pub struct Ordering {
     store: Arc<Store>,
     catalog: Arc<dyn CatalogService>,

@@ -1,12 +1,12 @@
-//! Cancelling an order: its units first, then the record.
+//! Cancelling an order: its units first, then the record. Both are done even when the caller leaves.
 
 use chassis::call::child;
 use proto::inventory::v1::ReleaseReservationRequest;
 use proto::{Reason, Refusal};
 use tonic::{Extensions, Status};
 
-use super::upstream::Failure;
-use super::{Ordering, not_found, now};
+use super::upstream::{self, Failure};
+use super::{Ordering, detached, not_found, now};
 use crate::domain::{CancelError, Order, OrderId, Reservation};
 
 impl Ordering {
@@ -17,11 +17,21 @@ impl Ordering {
         if order.cancel(now()).map_err(refusal)?.is_none() {
             return Ok(order);
         }
-        let turn = self.store.cancel_turn(id).ok_or_else(missing)?;
-        let _turn = turn.lock().await;
+        // Waited for here, so that callers who leave leave no more than one task for each order.
+        let turn = self.store.cancel_turn(id).ok_or_else(missing)?.lock_owned().await;
+        let (ordering, call) = (self.clone(), detached::extensions(call));
+        detached::run(async move {
+            let _turn = turn;
+            ordering.cancel_in_turn(&call, id).await
+        })
+        .await
+    }
+
+    async fn cancel_in_turn(&self, call: &Extensions, id: OrderId) -> Result<Order, Status> {
+        let missing = || not_found(&id.to_string());
         let mut order = self.store.get(id).ok_or_else(missing)?;
         match order.cancel(now()).map_err(refusal)? {
-            Some(reservation) => self.release(call, reservation).await?,
+            Some(reservation) => self.take_back(call, reservation).await?,
             None => return Ok(order),
         }
         let cancelled = self.store.change(id, |order| order.cancel(now()).map(drop));
@@ -29,18 +39,17 @@ impl Ordering {
     }
 
     /// Gives the units of a placed order back.
-    async fn release(&self, call: &Extensions, name: Reservation) -> Result<(), Status> {
+    async fn take_back(&self, call: &Extensions, name: Reservation) -> Result<(), Status> {
         let request = ReleaseReservationRequest { order_id: name.to_string(), ..Default::default() };
-        let Err(status) = self.inventory.release_reservation(child(call, request)).await else {
-            return Ok(());
-        };
-        match Failure::of("inventory", status) {
+        let release = self.inventory.release_reservation(child(call, request));
+        match upstream::reply("inventory", call, release).await {
+            Ok(_) => Ok(()),
             // Inventory forgets reservations in the end, and an order must not become impossible to cancel by that.
-            Failure::Refused(Reason::ReservationNotFound, _) => {
+            Err(Failure::Refused(Reason::ReservationNotFound, _)) => {
                 tracing::warn!(reservation = %name, "inventory has forgotten the reservation of a cancelled order");
                 Ok(())
             }
-            failure => Err(failure.into()),
+            Err(failure) => Err(failure.into()),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Placing an order: prices, a reservation, the record, the confirmation, in this order.
 //!
-//! Each step is safe to repeat, and whatever happens between two of them leaves at most a reservation that expires by
-//! itself: the order is recorded before its units are sold, and [`Attempt`] takes the record back when the call ends
-//! early.
+//! From the reservation on the work goes to its end, whether or not the caller stays. Its end is a placed order, or a
+//! reservation that is given back. Only an inventory that doesn't answer for a minute can keep one: until it expires,
+//! or, when it was confirmed, until the same request comes again, finds it under the same name and goes on with it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chassis::call::{Deadline, child};
 use proto::catalog::v1 as catalog;
@@ -15,13 +16,19 @@ use proto::{Reason, Refusal};
 use tonic::{Extensions, Status};
 
 use super::upstream::{self, Failure};
-use super::{Ordering, now, view};
+use super::{Ordering, detached, now, view};
 use crate::domain::{Content, Currency, Draft, Money, Offer, Order, PriceError, Reservation};
 use crate::store::{Attempt, Begun};
 
 /// How many names for its reservation an order tries. Each one fails only when inventory still remembers an earlier
 /// attempt under it, so more than a few mean that somebody repeats a failing request faster than inventory forgets.
 const MAX_RESERVATIONS: u32 = 64;
+
+/// Seconds between two tries to give units back, from the first one that failed.
+const RELEASE_PAUSES_S: [u64; 6] = [1, 2, 4, 8, 16, 32];
+
+/// After the last try. A message that is on its way for longer than this was lost with its connection.
+const RELEASE_LATE: Duration = Duration::from_secs(30);
 
 impl Ordering {
     /// Places the order that the request asks for, or finds it as it was placed.
@@ -41,7 +48,7 @@ impl Ordering {
                 return Err(Refusal::new(Reason::IdempotencyKeyReused, message).into());
             }
             Begun::Running => {
-                let message = "the first call with this request id is still running";
+                let message = "an earlier call with this request id is not done yet";
                 return Err(Refusal::new(Reason::RequestInProgress, message).into());
             }
             Begun::Full => {
@@ -49,15 +56,16 @@ impl Ordering {
             }
         };
         let content = Arc::new(self.price(call, &draft).await?);
-        self.sell(call, &draft, content, attempt).await
+        let (ordering, call) = (self.clone(), detached::extensions(call));
+        detached::run(async move { ordering.sell(&call, &draft, content, attempt).await }).await
     }
 
     /// The content of the order at catalog's prices.
     async fn price(&self, call: &Extensions, draft: &Draft) -> Result<Content, Status> {
         let skus = draft.lines().iter().map(|(sku, _)| sku.as_str().to_owned()).collect();
         let request = catalog::BatchGetBooksRequest { skus, ..Default::default() };
-        let reply = self.catalog.batch_get_books(child(call, request)).await;
-        let books = reply.map_err(|status| Failure::of("catalog", status))?.into_inner().books;
+        let found = self.catalog.batch_get_books(child(call, request));
+        let books = upstream::reply("catalog", call, found).await?.books;
         let offers: Option<HashMap<String, Offer>> = books.into_iter().map(offer).collect();
         let offers = offers.ok_or_else(|| {
             tracing::error!("catalog sent a book without a price");
@@ -81,100 +89,131 @@ impl Ordering {
         call: &Extensions,
         draft: &Draft,
         content: Arc<Content>,
-        attempt: Attempt,
+        mut attempt: Attempt,
     ) -> Result<Order, Status> {
         let id = draft.order_id();
         for number in 1..=MAX_RESERVATIONS {
-            let reservation = id.reservation(number);
-            if !self.reserve(call, draft, reservation).await? {
-                continue;
-            }
-            attempt.record(Order::pending(id, Arc::clone(&content), reservation, now()));
-            if !self.confirm(call, reservation).await? {
-                continue;
-            }
-            return match attempt.finish(|order| order.place(now())) {
-                Some(Ok(order)) => Ok(order),
-                refused => {
-                    // Only the holder of the attempt changes a pending order.
-                    tracing::error!(order = %id, ?refused, "an order changed while it was being placed");
-                    self.give_back(call, reservation).await;
-                    Err(upstream::internal())
-                }
+            let name = id.reservation(number);
+            let tried = async {
+                self.reserve(call, draft, name).await?;
+                attempt.record(Order::pending(id, Arc::clone(&content), name, now()));
+                self.confirm(call, name).await
             };
+            let (status, sold) = match tried.await {
+                Ok(()) => match attempt.finish(|order| order.place(now())) {
+                    Some(Ok(order)) => return Ok(order),
+                    refused => {
+                        // Only the holder of the attempt changes a pending order.
+                        tracing::error!(order = %id, ?refused, "an order changed while it was being placed");
+                        (upstream::internal(), true)
+                    }
+                },
+                Err(Unsold::Over) => continue,
+                Err(Unsold::Refused(status)) => return Err(status),
+                Err(Unsold::PerhapsHeld(status)) => (status, false),
+                Err(Unsold::PerhapsSold(status)) => (status, true),
+            };
+            self.give_back(call, name, sold, attempt).await;
+            return Err(status);
         }
         tracing::warn!(order = %id, "inventory remembers too many attempts at this order");
         Err(upstream::unavailable("inventory"))
     }
 
-    /// Holds the units. `false` when the name belongs to an earlier attempt that is over.
-    async fn reserve(&self, call: &Extensions, draft: &Draft, name: Reservation) -> Result<bool, Status> {
+    /// Holds the units.
+    async fn reserve(&self, call: &Extensions, draft: &Draft, name: Reservation) -> Result<(), Unsold> {
         use inventory::ReservationState;
         let lines = draft.reservation_lines();
         let lines = lines
             .map(|(sku, quantity)| inventory::ReservationLine { sku: sku.as_str().to_owned(), quantity });
         let request = inventory::ReserveStockRequest { order_id: name.to_string(), lines: lines.collect() };
-        let failure = match self.inventory.reserve_stock(child(call, request)).await {
-            Ok(reply) => match reply.get_ref().state() {
-                // Confirmed: by an earlier attempt whose caller left before it heard of it.
-                ReservationState::Held | ReservationState::Confirmed => return Ok(true),
-                ReservationState::Released | ReservationState::Expired => return Ok(false),
+        let reserved = self.inventory.reserve_stock(child(call, request));
+        match upstream::reply("inventory", call, reserved).await {
+            Ok(reply) => match reply.state() {
+                // Confirmed: by an attempt that could not be brought to its end.
+                ReservationState::Held | ReservationState::Confirmed => Ok(()),
+                ReservationState::Released | ReservationState::Expired => Err(Unsold::Over),
                 ReservationState::Unspecified => {
                     tracing::error!(reservation = %name, "inventory names no state that is known here");
-                    Failure::Failed(upstream::internal())
+                    Err(Unsold::PerhapsHeld(upstream::internal()))
                 }
             },
-            Err(status) => Failure::of("inventory", status),
-        };
-        match failure {
-            // An earlier attempt, whose caller left in the middle, asked for something else.
-            Failure::Refused(Reason::OrderIdConflict, _) => {
-                self.give_back(call, name).await;
-                Ok(false)
+            // An attempt that could not be brought to its end, or failed, asked for something else.
+            Err(Failure::Refused(Reason::OrderIdConflict, _)) => {
+                let _ = self.release(call, name).await;
+                Err(Unsold::Over)
             }
-            Failure::Refused(_, status) => Err(status),
-            Failure::Failed(status) => {
-                self.give_back(call, name).await;
+            Err(Failure::Refused(_, status)) => Err(Unsold::Refused(status)),
+            Err(Failure::Failed(status)) => Err(Unsold::PerhapsHeld(status)),
+        }
+    }
+
+    /// Sells the units.
+    async fn confirm(&self, call: &Extensions, name: Reservation) -> Result<(), Unsold> {
+        let request =
+            inventory::ConfirmReservationRequest { order_id: name.to_string(), ..Default::default() };
+        let confirmed = self.inventory.confirm_reservation(child(call, request));
+        match upstream::reply("inventory", call, confirmed).await {
+            Ok(_) => Ok(()),
+            Err(Failure::Refused(
+                Reason::ReservationExpired | Reason::ReservationReleased | Reason::ReservationNotFound,
+                _,
+            )) => Err(Unsold::Over),
+            Err(failure) => Err(Unsold::PerhapsSold(failure.into())),
+        }
+    }
+
+    /// Gives back what inventory may hold or have sold under this name, and ends the attempt. This caller is not kept
+    /// waiting for an inventory that doesn't answer, but other attempts at the order are.
+    async fn give_back(&self, call: &Extensions, name: Reservation, sold: bool, attempt: Attempt) {
+        let Err(status) = self.release(call, name).await else { return };
+        // What is held expires by itself. But a release that is late would take the units of the next attempt.
+        if !sold && Reason::of(&status) != Reason::DeadlineExceeded {
+            return;
+        }
+        attempt.forget();
+        let (ordering, call) = (self.clone(), call.clone());
+        tokio::spawn(async move {
+            let _attempt = attempt;
+            for pause in RELEASE_PAUSES_S {
+                tokio::time::sleep(Duration::from_secs(pause)).await;
+                if ordering.release(&call, name).await.is_ok() {
+                    return;
+                }
+            }
+            tracing::error!(reservation = %name, "units could not be given back, and may stay sold");
+            tokio::time::sleep(RELEASE_LATE).await;
+        });
+    }
+
+    /// Asks inventory to give units back. The caller's time may be over, so this takes its own.
+    async fn release(&self, call: &Extensions, name: Reservation) -> Result<(), Status> {
+        let request =
+            inventory::ReleaseReservationRequest { order_id: name.to_string(), ..Default::default() };
+        let mut own = call.clone();
+        own.insert(Deadline::after(self.release_timeout));
+        let released = self.inventory.release_reservation(child(&own, request));
+        match upstream::reply("inventory", &own, released).await {
+            Ok(_) | Err(Failure::Refused(Reason::ReservationNotFound, _)) => Ok(()),
+            Err(failure) => {
+                let status = Status::from(failure);
+                tracing::warn!(reservation = %name, message = status.message(), "units are not given back yet");
                 Err(status)
             }
         }
     }
+}
 
-    /// Sells the units. `false` when the reservation ended before.
-    async fn confirm(&self, call: &Extensions, name: Reservation) -> Result<bool, Status> {
-        let request =
-            inventory::ConfirmReservationRequest { order_id: name.to_string(), ..Default::default() };
-        let Err(status) = self.inventory.confirm_reservation(child(call, request)).await else {
-            return Ok(true);
-        };
-        match Failure::of("inventory", status) {
-            Failure::Refused(
-                Reason::ReservationExpired | Reason::ReservationReleased | Reason::ReservationNotFound,
-                _,
-            ) => Ok(false),
-            failure => {
-                self.give_back(call, name).await;
-                Err(failure.into())
-            }
-        }
-    }
-
-    /// Gives the units back, if inventory answers soon; else the reservation's expiry does it. The caller's own time
-    /// may be over, so this takes its own.
-    async fn give_back(&self, call: &Extensions, name: Reservation) {
-        let request =
-            inventory::ReleaseReservationRequest { order_id: name.to_string(), ..Default::default() };
-        let mut request = child(call, request);
-        request.extensions_mut().insert(Deadline::after(self.release_timeout));
-        let release = self.inventory.release_reservation(request);
-        let message = match tokio::time::timeout(self.release_timeout, release).await {
-            Ok(Ok(_)) => return,
-            Ok(Err(status)) if Reason::of(&status) == Reason::ReservationNotFound => return,
-            Ok(Err(status)) => status.message().to_owned(),
-            Err(elapsed) => elapsed.to_string(),
-        };
-        tracing::warn!(reservation = %name, message, "units are not given back before the reservation expires");
-    }
+/// Why nothing was sold under one name.
+enum Unsold {
+    /// The name belongs to an attempt that is over. There are others.
+    Over,
+    /// Inventory refused, and holds nothing.
+    Refused(Status),
+    /// Inventory did not answer, and may hold the units.
+    PerhapsHeld(Status),
+    /// Inventory holds the units, or has sold them.
+    PerhapsSold(Status),
 }
 
 /// What catalog asks for a book, by SKU; `None` when the price is missing or in no currency.

@@ -1,7 +1,10 @@
 //! What a failed call to another service means for the caller of this one.
 
+use std::future::Future;
+
+use chassis::call::Deadline;
 use proto::{Reason, Refusal};
-use tonic::Status;
+use tonic::{Extensions, Response, Status};
 
 /// A call to another service that failed.
 #[derive(Debug)]
@@ -72,6 +75,22 @@ impl From<Failure> for Status {
             Failure::Refused(_, status) | Failure::Failed(status) => status,
         }
     }
+}
+
+/// What `service` replies before the deadline of `call` is over.
+pub(super) async fn reply<T>(
+    service: &'static str,
+    call: &Extensions,
+    reply: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Failure> {
+    let reply = match call.get::<Deadline>() {
+        // A service in this process doesn't look at deadlines.
+        Some(deadline) => tokio::time::timeout_at(deadline.0, reply)
+            .await
+            .unwrap_or_else(|elapsed| Err(Status::deadline_exceeded(elapsed.to_string()))),
+        None => reply.await,
+    };
+    reply.map(Response::into_inner).map_err(|status| Failure::of(service, status))
 }
 
 /// `service` can't be reached, or can't do its work.

@@ -10,6 +10,7 @@ use proto::inventory::v1::ReservationState;
 use proto::ordering::v1 as pb;
 use proto::ordering::v1::ordering_service_server::OrderingService;
 use proto::{Reason, Refusal, field_errors, seed};
+use tokio::time::sleep;
 use tonic::{Request, Status};
 
 use crate::fakes::{Fault, Step};
@@ -258,17 +259,85 @@ async fn upstream_failures_give_everything_back_and_can_be_repeated() {
     }
 }
 
-#[tokio::test]
-async fn a_release_that_fails_does_not_hold_the_refusal_up() {
-    for fault in [Fault::Hang, Fault::Refuse(Status::unavailable("gone"))] {
+#[tokio::test(start_paused = true)]
+async fn a_release_that_fails_holds_no_refusal_up_but_the_next_attempt() {
+    let gone = || Status::unavailable("gone");
+    let late = || Status::deadline_exceeded("late");
+    for (step, fault, release) in [
+        // The units may be sold.
+        (Step::Confirm, Fault::LoseReply(gone()), Fault::Refuse(gone())),
+        (Step::Confirm, Fault::LoseReply(gone()), Fault::Hang),
+        (Step::Confirm, Fault::Refuse(late()), Fault::LoseReply(gone())),
+        // The release may come late, and must not meet the next attempt.
+        (Step::Reserve, Fault::LoseReply(gone()), Fault::Hang),
+        (Step::Reserve, Fault::LoseReply(late()), Fault::LoseReply(late())),
+    ] {
+        let case = format!("{step:?} {fault:?} {release:?}");
         let shop = Shop::new();
-        shop.script.fail(Step::Confirm, Fault::Refuse(Status::unavailable("gone")));
-        shop.script.fail(Step::Release, fault);
-        refused(shop.place("a", &[(1, 1)]).await, Reason::UpstreamUnavailable);
-        assert!(shop.made().await.is_empty());
-        // The reservation is still held, and the next attempt takes it over.
+        shop.script.fail(step, fault);
+        shop.script.fail(Step::Release, release);
+        shop.place("a", &[(1, 1)]).await.unwrap_err();
+        assert!(shop.made().await.is_empty(), "{case}");
+        refused(shop.place("a", &[(1, 1)]).await, Reason::RequestInProgress);
+        sleep(Duration::from_secs(2)).await;
         let order = shop.place("a", &[(1, 1)]).await.unwrap();
-        assert_eq!(shop.inventory.states(), [(order.order_id, ReservationState::Confirmed)].into());
+        let second = format!("{}.2", order.order_id);
+        let states = [(order.order_id, ReservationState::Released), (second, ReservationState::Confirmed)];
+        assert_eq!(shop.inventory.states(), states.into(), "{case}");
+        shop.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_while_inventory_is_away_expires_or_is_taken_over() {
+    let gone = || Status::unavailable("gone");
+    for expired in [false, true] {
+        let shop = Shop::new();
+        shop.script.fail(Step::Reserve, Fault::LoseReply(gone()));
+        shop.script.fail(Step::Release, Fault::Refuse(gone()));
+        refused(shop.place("a", &[(1, 1)]).await, Reason::UpstreamUnavailable);
+        let (name, state) = shop.inventory.states().pop_first().unwrap();
+        assert_eq!(state, ReservationState::Held);
+        if expired {
+            shop.inventory.expire(&name);
+        }
+        shop.place("a", &[(1, 1)]).await.unwrap();
+        assert_eq!(shop.inventory.states().len(), 1 + usize::from(expired));
+        shop.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_given_back_for_long_is_taken_over_too() {
+    let gone = || Status::unavailable("gone");
+    for lines in [[(1, 1)], [(2, 5)]] {
+        let shop = Shop::new();
+        shop.script.fail(Step::Confirm, Fault::LoseReply(gone()));
+        (0..99).for_each(|_| shop.script.fail(Step::Release, Fault::Refuse(gone())));
+        refused(shop.place("a", &[(1, 1)]).await, Reason::UpstreamUnavailable);
+        sleep(Duration::from_secs(600)).await;
+        let steps = shop.script.steps();
+        assert_eq!(steps.iter().filter(|(step, _)| *step == Step::Release).count(), 7);
+        assert_eq!(shop.inventory.in_stock(1), seed::STOCK - 1);
+
+        shop.script.heal();
+        shop.place("a", &lines).await.unwrap();
+        shop.settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_does_not_answer_is_given_up_at_the_deadline() {
+    for step in [Step::Price, Step::Reserve, Step::Confirm] {
+        let shop = Shop::new();
+        shop.script.fail(step, Fault::Hang);
+        let mut request = Request::new(request("a", &[(1, 1)]));
+        let deadline = Deadline::after(Duration::from_secs(3));
+        request.extensions_mut().insert(deadline);
+        refused(shop.ordering.place_order(request).await, Reason::DeadlineExceeded);
+        assert!(deadline.left().is_zero());
+        shop.settle().await;
+        assert!(shop.made().await.is_empty());
     }
 }
 
@@ -319,7 +388,7 @@ async fn inventory_is_not_asked_for_ever() {
 #[tokio::test]
 async fn the_deadline_is_passed_on_but_giving_back_has_its_own() {
     let shop = Shop::new();
-    let deadline = Deadline::after(Duration::from_secs(3600));
+    let deadline = Deadline::after(Duration::from_secs(9));
     shop.script.fail(Step::Confirm, Fault::Refuse(Status::deadline_exceeded("late")));
     let mut request = Request::new(request("a", &[(1, 1)]));
     request.extensions_mut().insert(deadline);

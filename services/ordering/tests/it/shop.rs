@@ -1,12 +1,14 @@
 //! Ordering between its fakes, and short ways to call it.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use ordering::{Config, Ordering};
+use proto::inventory::v1::ReservationState;
 use proto::ordering::v1 as pb;
 use proto::ordering::v1::ordering_service_server::OrderingService;
 use proto::{Reason, seed};
@@ -73,6 +75,27 @@ impl Shop {
         let ids = page.orders.into_iter().map(|order| order.order_id);
         ids.take_while(|id| *id != seed::order_id(seed::ORDERS)).collect()
     }
+
+    /// Lets everything that goes on come to its end, and checks what must hold then: sold are the units of the placed
+    /// orders and no others, and none are held. Needs a clock that stands still.
+    pub(crate) async fn settle(&self) {
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        let mut placed = BTreeSet::new();
+        for id in self.made().await {
+            let order = self.get(&id, pb::OrderView::History).await.unwrap();
+            match order.state() {
+                pb::OrderState::Placed => {
+                    let note = &order.history[0].note;
+                    placed.insert(note.strip_prefix("units held as ").unwrap().to_owned());
+                }
+                state => assert_eq!(state, pb::OrderState::Cancelled),
+            }
+        }
+        let states = self.inventory.states();
+        let in_state = |state| states.iter().filter(move |(_, s)| **s == state).map(|(name, _)| name.clone());
+        assert_eq!(in_state(ReservationState::Held).next(), None);
+        assert_eq!(in_state(ReservationState::Confirmed).collect::<BTreeSet<_>>(), placed);
+    }
 }
 
 /// A request for copies of books, by book id.
@@ -89,14 +112,14 @@ pub(crate) fn refused<T: Debug>(result: Result<T, Status>, reason: Reason) -> St
     status
 }
 
-/// Polls the future so many times and drops it; what it came to, if it did.
-pub(crate) fn abandon<F: Future>(future: F, polls: usize) -> Option<F::Output> {
+/// Polls the future so many times, in turns with all tasks, and drops it; what it came to, if it did.
+pub(crate) async fn leave<F: Future>(future: F, turns: usize) -> Option<F::Output> {
     let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    for _ in 0..polls {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+    for _ in 0..turns {
+        if let Some(output) = future.as_mut().now_or_never() {
             return Some(output);
         }
+        tokio::task::yield_now().await;
     }
     None
 }

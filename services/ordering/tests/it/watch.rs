@@ -8,7 +8,7 @@ use tonic::codegen::BoxStream;
 use tonic::{Request, Status};
 
 use crate::fakes::{Fault, Step};
-use crate::shop::{Shop, refused, request};
+use crate::shop::{Shop, leave, refused, request};
 
 async fn watch(shop: &Shop, order_id: &str) -> Result<BoxStream<pb::WatchOrderResponse>, Status> {
     let request = pb::WatchOrderRequest { order_id: order_id.to_owned() };
@@ -51,18 +51,17 @@ async fn an_order_at_its_end_is_shown_once() {
     assert_eq!(state(&mut stream).await, None);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_order_can_be_watched_while_it_is_placed() {
     let shop = Shop::new();
     let id = shop.place("a", &[(1, 1)]).await.unwrap().order_id;
     let shop = Shop::new();
     shop.script.fail(Step::Confirm, Fault::Hang);
-    let mut placing = Box::pin(shop.send(request("a", &[(1, 1)])));
-    assert!((&mut placing).now_or_never().is_none());
+    assert!(leave(shop.send(request("a", &[(1, 1)])), 9).await.is_none());
     let mut stream = watch(&shop, &id).await.unwrap();
     assert_eq!(state(&mut stream).await, Some(pb::OrderState::Pending));
     refused(shop.cancel(&id).await, Reason::RequestInProgress);
-    drop(placing);
+    // The caller has left, and inventory doesn't answer.
     refused(stream.next().await.unwrap(), Reason::OrderNotFound);
     assert!(stream.next().await.is_none());
 }
