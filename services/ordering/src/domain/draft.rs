@@ -172,8 +172,10 @@ fn merge(lines: Vec<(String, i32)>, errors: &mut Errors) -> Vec<(Sku, i32)> {
         let sku = match Sku::new(sku) {
             Ok(sku) => sku,
             Err(text) => {
-                errors
-                    .add(format!("lines[{index}].sku"), format!("must be 13 digits, was {}", shorten(&text)));
+                errors.add(
+                    format!("lines[{index}].sku"),
+                    format!("must be 13 digits with a right check digit, was {}", shorten(&text)),
+                );
                 continue;
             }
         };
@@ -240,7 +242,7 @@ mod tests {
             None,
             &[
                 ("lines[0].quantity", "must be from 1 to 1000000, was 0"),
-                ("lines[1].sku", "must be 13 digits, was \"979\""),
+                ("lines[1].sku", "must be 13 digits with a right check digit, was \"979\""),
                 ("lines[2].quantity", "must be from 1 to 1000000, was 1000001"),
                 ("lines[3].quantity", "must be from 1 to 1000000, was -2147483648"),
             ],

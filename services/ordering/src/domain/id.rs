@@ -62,14 +62,17 @@ impl fmt::Display for Reservation {
     }
 }
 
-/// A SKU: the 13 digits of an ISBN-13.
+/// A SKU: the 13 digits of an ISBN-13, the last of which checks the others (ISO 2108).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Sku(String);
 
 impl Sku {
     /// A SKU, or the text that is none.
     pub(crate) fn new(text: String) -> Result<Self, String> {
-        if text.len() == 13 && text.bytes().all(|b| b.is_ascii_digit()) { Ok(Self(text)) } else { Err(text) }
+        let digits = text.len() == 13 && text.bytes().all(|b| b.is_ascii_digit());
+        let weights = [1, 3].into_iter().cycle();
+        let weighted = text.bytes().zip(weights).map(|(b, weight)| u32::from(b.wrapping_sub(b'0')) * weight);
+        if digits && weighted.sum::<u32>().is_multiple_of(10) { Ok(Self(text)) } else { Err(text) }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -113,6 +116,17 @@ mod tests {
             &good.replace("ord_0", "ord_+"),
         ] {
             assert_eq!(bad.parse::<OrderId>(), Err(NotAnOrderId), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_sku_is_thirteen_digits_with_a_right_check_digit() {
+        for good in ["9790000000018", "9783161484100", "0000000000000"] {
+            assert_eq!(Sku::new(good.to_owned()).unwrap().as_str(), good);
+        }
+        for bad in ["", "9790000000019", "979000000001", "97900000000180", "978-316148410", "979000000001é"]
+        {
+            assert_eq!(Sku::new(bad.to_owned()), Err(bad.to_owned()));
         }
     }
 
