@@ -1,0 +1,13 @@
+//! The binary as its users meet it: processes, ports, signals, three API styles.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise; clippy knows that of test functions, not of what they share"
+)]
+
+mod harness;
+mod http;
+mod parity;
