@@ -123,21 +123,47 @@ impl Http {
 
 /// How one style asks for the operation.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct Way {
     /// The style.
-    #[serde(rename = "id")]
     pub style: Style,
     /// The versions of HTTP that it can use.
     pub http: Vec<Http>,
     /// What it sends.
-    #[serde(flatten)]
     pub asks: Asks,
 }
 
+/// A way as a file says it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    id: Style,
+    http: Vec<Http>,
+    requests: Option<Vec<String>>,
+    then: Option<String>,
+    request: Option<String>,
+    document: Option<String>,
+    method: Option<String>,
+}
+
+impl TryFrom<Written> for Way {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        let Written { id, http, requests, then, request, document, method } = written;
+        let asks = match (requests, then, request, document, method) {
+            (Some(requests), Some(then), None, None, None) => Asks::Requests { requests, then },
+            (None, None, Some(request), None, None) => Asks::Request { request },
+            (None, None, None, Some(document), None) => Asks::Document { document },
+            (None, None, None, None, Some(method)) => Asks::Method { method },
+            _ => return Err("a style has a request, or requests and then, or a document, or a method"),
+        };
+        Ok(Self { style: id, http, asks })
+    }
+}
+
 /// What a style sends.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone)]
 pub enum Asks {
     /// Several HTTP requests at once, then one that needs the first one's reply.
     Requests {

@@ -44,7 +44,8 @@ pub fn reply(http: Http, size: Size) -> Vec<u8> {
             let filling = wire.saturating_sub(frames * http2::HEADER_BYTES + block.len() + body + 4);
             hpack::put_plain(&mut block, "x", &vec![b'x'; filling]);
             let mut bytes = Vec::new();
-            http2::put(&mut bytes, kind::HEADERS, flag::END_HEADERS, 0, &block);
+            let end = if body == 0 { flag::END_STREAM } else { 0 };
+            http2::put(&mut bytes, kind::HEADERS, flag::END_HEADERS | end, 0, &block);
             let body = vec![b' '; body];
             let mut chunks = body.chunks(http2::MAX_FRAME_BYTES).peekable();
             while let Some(chunk) = chunks.next() {

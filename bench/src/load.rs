@@ -67,6 +67,8 @@ pub struct Measured {
 
 /// One operation in this many is decoded, and the first one.
 const SAMPLE: u64 = 64;
+/// The longest without a sample, so that slow rows have some too.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// The longest that nothing may be heard.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -94,6 +96,7 @@ struct Driver<'a> {
     due: Option<(Instant, Duration)>,
     to_send: Vec<Send>,
     orders: u64,
+    sampled: Instant,
     operations: u64,
     latency: Histogram<u64>,
     expects: Vec<crate::request::Expect>,
@@ -280,6 +283,7 @@ impl<'a> Driver<'a> {
             due: interval.map(|interval| (now, interval)),
             to_send: Vec::new(),
             orders: 0,
+            sampled: now,
             operations: 0,
             latency,
             expects,
@@ -322,7 +326,11 @@ impl<'a> Driver<'a> {
         state.began = began;
         state.order = order;
         state.left = calls;
-        state.sampled = order.is_multiple_of(SAMPLE);
+        state.sampled =
+            order.is_multiple_of(SAMPLE) || began.saturating_duration_since(self.sampled) > SAMPLE_EVERY;
+        if state.sampled {
+            self.sampled = began;
+        }
         state.follow = None;
         state.following = false;
         self.to_send.push(Send::All { client });

@@ -18,7 +18,7 @@ use crate::request::{Call, Expect};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends one request over HTTP/1.1 on a connection of its own, and returns the body of a right reply.
-pub fn ask(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn ask(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<Vec<u8>> {
     let (status, body) = exchange(address, authority, call)?;
     let answer = Answer { status, grpc_status: None, body: &body };
     answer.check(call.expect).map_err(anyhow::Error::msg).with_context(|| call.path.clone())?;
@@ -26,7 +26,7 @@ pub fn ask(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<
 }
 
 /// The status and body of the reply to one request.
-pub fn exchange(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<(u16, Vec<u8>)> {
+pub(crate) fn exchange(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<(u16, Vec<u8>)> {
     let mut socket = TcpStream::connect_timeout(&address, PATIENCE)
         .with_context(|| format!("can't connect to {address}"))?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -55,7 +55,7 @@ pub fn exchange(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Re
 }
 
 /// A GET that is to be answered with 200.
-pub fn get(path: &str) -> Call {
+pub(crate) fn get(path: &str) -> Call {
     let headers = vec![("accept", "application/json")];
     Call {
         method: "GET",
@@ -68,14 +68,14 @@ pub fn get(path: &str) -> Call {
 }
 
 /// A method of gRPC, asked over gRPC-Web.
-pub fn method(path: &str, message: &impl Message) -> Call {
+pub(crate) fn method(path: &str, message: &impl Message) -> Call {
     let headers = vec![("content-type", "application/grpc-web+proto")];
     let body = framed(&message.encode_to_vec());
     Call { method: "POST", path: format!("/{path}"), headers, body, order_at: None, expect: Expect::GrpcWeb }
 }
 
 /// Reads a reservation over gRPC-Web, and says whether it is what was asked for.
-pub fn reservation_by_grpc(
+pub(crate) fn reservation_by_grpc(
     address: SocketAddr,
     authority: &str,
     id: &str,
@@ -92,7 +92,7 @@ pub fn reservation_by_grpc(
 }
 
 /// The same over REST.
-pub fn reservation_by_rest(
+pub(crate) fn reservation_by_rest(
     address: SocketAddr,
     authority: &str,
     id: &str,

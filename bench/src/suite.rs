@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ pub struct Cores {
 pub struct Starter {
     /// The suite's program.
     pub program: PathBuf,
+    /// The program of the floor server: this one.
+    pub own: PathBuf,
     /// Where processes run; none leaves it to the kernel.
     pub cores: Option<Cores>,
 }
@@ -81,8 +84,9 @@ impl Starter {
         let arguments =
             ["up", "--port", "0", "--grpc-port", "0", "--threads", "1", "--reservation-ttl", &ttl];
         let mut start = Start::new(self);
-        let lines =
-            start.child("up", &arguments, |lines| lines.iter().any(|line| line.starts_with("gRPC ")))?;
+        let lines = start.child("up", &self.program, &arguments, |lines| {
+            lines.iter().any(|line| line.starts_with("gRPC "))
+        })?;
         let address = |name: &str| {
             let line = lines.iter().find(|line| line.starts_with(name));
             line.and_then(|line| address_in(line))
@@ -121,7 +125,8 @@ impl Starter {
     pub fn floor(&self, http: Http, size: Size) -> anyhow::Result<Suite> {
         let mut start = Start::new(self);
         let spec = format!("{},{},{},{}", http.as_str(), size.wire, size.body, size.status);
-        let lines = start.child("floor", &["compare", "--serve-floor", &spec], |lines| !lines.is_empty())?;
+        let lines = start
+            .child("floor", &self.own, &["compare", "--serve-floor", &spec], |lines| !lines.is_empty())?;
         let line = lines.first().and_then(|line| address_in(line));
         let address = line.context("the floor server doesn't say where it listens")?;
         let addresses =
@@ -151,7 +156,7 @@ impl<'a> Start<'a> {
     fn service(&mut self, name: &'static str, flags: &[&str]) -> anyhow::Result<SocketAddr> {
         let mut arguments = vec![name, "--port", "0", "--threads", "1"];
         arguments.extend_from_slice(flags);
-        let lines = self.child(name, &arguments, |lines| !lines.is_empty())?;
+        let lines = self.child(name, &self.starter.program, &arguments, |lines| !lines.is_empty())?;
         let address = lines.first().and_then(|line| address_in(line));
         address.with_context(|| format!("{name} doesn't say where it listens"))
     }
@@ -160,28 +165,29 @@ impl<'a> Start<'a> {
     fn child(
         &mut self,
         name: &'static str,
+        program: &Path,
         arguments: &[&str],
         enough: impl Fn(&[String]) -> bool,
     ) -> anyhow::Result<Vec<String>> {
-        let mut command = Command::new(&self.starter.program);
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.env("BOOKSTORE_LOG", "warn");
+        // Out of the terminal's group: Ctrl-C is for this process, which ends them.
+        command.env("BOOKSTORE_LOG", "warn").process_group(0);
         // What the user sets for a server of their own is not what is measured here.
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(|name| name.starts_with("BOOKSTORE_") && name != "BOOKSTORE_LOG") {
                 command.env_remove(name);
             }
         }
-        let spawn =
-            || command.spawn().with_context(|| format!("can't start {}", self.starter.program.display()));
+        let mut spawn = || command.spawn().with_context(|| format!("can't start {}", program.display()));
         // Children inherit the core, all their threads from the start.
         let child = match self.starter.cores {
             Some(cores) if process::pin([cores.server]).is_ok() => {
-                let child = spawn_with(spawn);
+                let child = spawn();
                 process::pin([cores.client]).context("can't go back to the client's core")?;
                 child?
             }
-            _ => spawn_with(spawn)?,
+            _ => spawn()?,
         };
         self.suite.children.push((name, child));
         let Some((_, child)) = self.suite.children.last_mut() else { bail!("no process") };
@@ -214,10 +220,6 @@ impl<'a> Start<'a> {
         }
         Ok(said)
     }
-}
-
-fn spawn_with<T>(spawn: impl FnOnce() -> T) -> T {
-    spawn()
 }
 
 fn boxed(stream: impl std::io::Read + Send + 'static) -> Box<dyn std::io::Read + Send> {

@@ -1,0 +1,391 @@
+//! The run: which rows there are, and their rounds.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::case::{Asks, Case, Http, Operation, Style, Way};
+use crate::connection::Traffic;
+use crate::floor::Size;
+use crate::load::{self, Measured, Setting};
+use crate::operation::{self, Recipe, detail, reserve};
+use crate::relay::Relay;
+use crate::suite::{self, Addresses, Starter, Suite};
+use crate::{lookup, process};
+
+/// What a suite runs as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Shape {
+    /// The whole suite in one process: no hop between an edge and a service
+    OneProcess,
+    /// Each service and each edge in a process of its own, with gRPC between them
+    Services,
+}
+
+/// One row of the report, before it is measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Place of its case.
+    pub(crate) case: usize,
+    /// The style; the floor has none.
+    pub(crate) way: Option<Way>,
+    /// The version of HTTP.
+    pub(crate) http: Http,
+    /// Clients on one connection.
+    pub(crate) streams: usize,
+}
+
+impl Plan {
+    /// The style.
+    pub(crate) fn style(&self) -> Style {
+        self.way.as_ref().map_or(Style::Floor, |way| way.style)
+    }
+}
+
+/// What one round of one row measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Round {
+    /// Operations that were counted.
+    pub(crate) operations: u64,
+    /// Operations per second.
+    pub(crate) ops_per_s: f64,
+    /// Latencies that 50, 95 and 99 % keep.
+    pub(crate) latency_us: [f64; 3],
+    /// Bytes, all operations together.
+    pub(crate) traffic: Traffic,
+    /// Server CPU per operation, all processes together.
+    pub(crate) server_cpu_us: Option<f64>,
+    /// The same per process.
+    pub(crate) by_process: BTreeMap<&'static str, f64>,
+    /// Share of a core that the server used.
+    pub(crate) server_utilisation: Option<f64>,
+    /// Client CPU per operation.
+    pub(crate) client_cpu_us: Option<f64>,
+    /// Share of a core that the client used.
+    pub(crate) client_utilisation: Option<f64>,
+    /// The most memory that the server had.
+    pub(crate) peak_memory_bytes: Option<u64>,
+}
+
+/// How rounds are run.
+pub(crate) struct Runner<'a> {
+    /// The scenarios.
+    pub(crate) cases: &'a [Case],
+    /// How to start what is measured.
+    pub(crate) starter: Starter,
+    /// What the suite runs as.
+    pub(crate) shape: Shape,
+    /// A suite that runs elsewhere.
+    pub(crate) target: Option<String>,
+    /// Delay per round trip.
+    pub(crate) rtt: Option<Duration>,
+    /// Operations under way at once.
+    pub(crate) clients: usize,
+    /// Operations per second of an open loop.
+    pub(crate) rate: Option<f64>,
+    /// Dropped at the beginning of each round.
+    pub(crate) warmup: Duration,
+    /// Measured in each round.
+    pub(crate) duration: Duration,
+    /// Set to stop.
+    pub(crate) stop: &'a AtomicBool,
+    /// Names the run in order ids.
+    pub(crate) name: String,
+    /// Counts rounds, so that no order id comes twice.
+    pub(crate) counter: u32,
+    /// Sizes of the floor's replies, by case and version of HTTP.
+    pub(crate) floors: BTreeMap<(usize, &'static str), Size>,
+    /// Reservations looked up after their round through another style.
+    pub(crate) looked_up: u64,
+}
+
+impl Runner<'_> {
+    fn case(&self, plan: &Plan) -> anyhow::Result<&Case> {
+        self.cases.get(plan.case).context("no such case")
+    }
+
+    /// The case's style whose reply and request the floor has.
+    fn model(&self, plan: &Plan) -> anyhow::Result<Way> {
+        let case = self.case(plan)?;
+        case.ways.iter().find(|way| way.style == case.floor).cloned().context("no style for the floor")
+    }
+
+    fn start(&self, plan: &Plan) -> anyhow::Result<(Suite, Option<String>)> {
+        if plan.way.is_none() {
+            let size = self.floors.get(&(plan.case, plan.http.as_str())).context("no size for the floor")?;
+            return Ok((self.starter.floor(plan.http, *size)?, None));
+        }
+        if let Some(url) = &self.target {
+            let (suite, authority) = suite::target(url)?;
+            return Ok((suite, Some(authority)));
+        }
+        let suite = match self.shape {
+            Shape::OneProcess => self.starter.one_process()?,
+            Shape::Services => self.starter.services()?,
+        };
+        Ok((suite, None))
+    }
+
+    /// Finds out how large the replies of the floor have to be.
+    pub(crate) fn measure_floor(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let key = (plan.case, plan.http.as_str());
+        if self.floors.contains_key(&key) {
+            return Ok(());
+        }
+        let way = self.model(plan)?;
+        let plan = Plan { way: Some(way), streams: 1, ..plan.clone() };
+        let short = Duration::from_millis(30);
+        let (clients, rate) = (std::mem::replace(&mut self.clients, 1), self.rate.take());
+        let result = self.measure(&plan, short, short);
+        (self.clients, self.rate) = (clients, rate);
+        let Some((measured, recipe, ..)) = result? else { return Ok(()) };
+        let replies = measured.operations * recipe.requests() as u64;
+        ensure!(replies > 0, "no reply to take the floor's size from");
+        let status = match recipe.calls.first().map(|call| call.expect) {
+            Some(crate::request::Expect::Status(status)) => status,
+            _ => bail!("the floor imitates REST"),
+        };
+        let Traffic { received, body_received, .. } = measured.traffic;
+        let size =
+            Size { wire: (received / replies) as usize, body: (body_received / replies) as usize, status };
+        self.floors.insert(key, size);
+        Ok(())
+    }
+
+    /// Measures a row once. Nothing when the run was stopped.
+    pub(crate) fn round(&mut self, plan: &Plan) -> anyhow::Result<Option<Round>> {
+        let Some((measured, _, peak_memory_bytes, names)) = self.measure(plan, self.warmup, self.duration)?
+        else {
+            return Ok(None);
+        };
+        ensure!(
+            measured.operations > 0,
+            "no operation ended within {:?}: use a longer --duration",
+            self.duration
+        );
+        let operations = measured.operations as f64;
+        let seconds = measured.elapsed.as_secs_f64();
+        let [before, after] = &measured.probes;
+        let spent: Option<Vec<u64>> = before
+            .iter()
+            .zip(after)
+            .map(|(before, after)| Some((*after)?.saturating_sub((*before)?)))
+            .collect();
+        let spent = spent.filter(|spent| !spent.is_empty());
+        let server_ns = spent.as_ref().map(|spent| spent.iter().sum::<u64>() as f64);
+        let by_process = names.into_iter().zip(spent.unwrap_or_default());
+        let percentile = |p: f64| measured.latency.value_at_quantile(p) as f64 / 1e3;
+        Ok(Some(Round {
+            operations: measured.operations,
+            ops_per_s: operations / seconds,
+            latency_us: [percentile(0.5), percentile(0.95), percentile(0.99)],
+            traffic: measured.traffic,
+            server_cpu_us: server_ns.map(|ns| ns / 1e3 / operations),
+            by_process: by_process.map(|(name, ns)| (name, ns as f64 / 1e3 / operations)).collect(),
+            server_utilisation: server_ns.map(|ns| ns / 1e9 / seconds),
+            client_cpu_us: measured.client_cpu_ns.map(|ns| ns as f64 / 1e3 / operations),
+            client_utilisation: measured.client_cpu_ns.map(|ns| ns as f64 / 1e9 / seconds),
+            peak_memory_bytes,
+        }))
+    }
+
+    fn measure(
+        &mut self,
+        plan: &Plan,
+        warmup: Duration,
+        duration: Duration,
+    ) -> anyhow::Result<Option<(Measured, Recipe, Option<u64>, Vec<&'static str>)>> {
+        let case = self.case(plan)?;
+        let row = format!("{}, {} over HTTP/{}", case.id, plan.style().title(), plan.http.as_str());
+        let (mut suite, authority) = self.start(plan).with_context(|| row.clone())?;
+        match self.load(plan, &suite, authority, warmup, duration) {
+            Ok(measured) => Ok(measured),
+            Err(error) => {
+                let error = error.context(row);
+                // The end of the server explains whatever else went wrong.
+                Err(match suite.ended() {
+                    Some(end) => error.context(format!("the server died: {end}")),
+                    None => error,
+                })
+            }
+        }
+    }
+
+    fn load(
+        &mut self,
+        plan: &Plan,
+        suite: &Suite,
+        authority: Option<String>,
+        warmup: Duration,
+        duration: Duration,
+    ) -> anyhow::Result<Option<(Measured, Recipe, Option<u64>, Vec<&'static str>)>> {
+        let operation = self.case(plan)?.operation;
+        let (way, style) = match &plan.way {
+            Some(way) => (way.clone(), way.style),
+            None => (self.model(plan)?, Style::Floor),
+        };
+        self.counter += 1;
+        let run = format!("{}{:04x}", self.name, self.counter);
+        let recipe = operation::recipe(operation, &way, &run)?;
+        let path = recipe.calls.first().map_or("", |call| call.path.as_str());
+        let server = suite.addresses.of(style, path);
+        let authority = authority.unwrap_or_else(|| server.to_string());
+        let relay = self.rtt.map(|rtt| Relay::start(server, rtt)).transpose()?;
+        let address = relay.as_ref().map_or(server, Relay::address);
+        let streams = if plan.http == Http::One { 1 } else { plan.streams };
+        let setting = Setting {
+            address,
+            authority,
+            http: plan.http,
+            clients: self.clients,
+            streams,
+            recipe: &recipe,
+            rate: self.rate,
+        };
+
+        let expected = match operation {
+            Operation::Detail { .. } if style != Style::Floor => {
+                Some(self.screen(plan, operation, &suite.addresses, &setting.authority)?)
+            }
+            _ => None,
+        };
+        let mut last: Option<(u64, String, Instant)> = None;
+        let mut check = |order: u64, bodies: &[Vec<u8>]| match (&expected, style) {
+            (_, Style::Floor) => Ok(()),
+            (Some(expected), _) => {
+                let found = detail::read(style, bodies)?;
+                if found == *expected { Ok(()) } else { Err(format!("{found:?} instead of {expected:?}")) }
+            }
+            (None, _) => {
+                let id = reserve::check(style, bodies.first().map_or(&[], Vec::as_slice))?;
+                last = Some((order, id, Instant::now()));
+                Ok(())
+            }
+        };
+        let target =
+            (self.target.as_deref()).filter(|_| style != Style::Floor).map(|_| setting.authority.clone());
+        let mut probe = || match &target {
+            Some(authority) => vec![target_cpu_ns(server, authority)],
+            None => suite.cpu_ns(),
+        };
+        let measured = load::run(&setting, warmup, duration, &mut check, &mut probe, self.stop)?;
+        let Some(measured) = measured else { return Ok(None) };
+        let peak = suite.peak_memory_bytes().filter(|bytes| *bytes > 0);
+        if let Some((order, id, at)) = last
+            && at.elapsed().as_secs_f64() < suite::RESERVATION_TTL_S
+        {
+            let order = format!("{run}-{order:010}");
+            self.look_up(style, operation, &suite.addresses, &setting.authority, &id, &order)?;
+        }
+        let names = suite.processes().map(|(name, _)| name).collect();
+        Ok(Some((measured, recipe, peak, names)))
+    }
+
+    /// What the service holds, read in two other styles that have to agree.
+    fn screen(
+        &self,
+        plan: &Plan,
+        operation: Operation,
+        addresses: &Addresses,
+        authority: &str,
+    ) -> anyhow::Result<detail::Screen> {
+        let mut read = Vec::new();
+        for style in [Style::RestBff, Style::GrpcWeb] {
+            let ways = &self.case(plan)?.ways;
+            let Some(way) = ways.iter().find(|way| way.style == style) else { continue };
+            let call =
+                operation::recipe(operation, way, "")?.calls.into_iter().next().context("nothing to ask")?;
+            let body = lookup::ask(addresses.of(style, &call.path), authority, &call)?;
+            read.push(detail::read(style, &[body]).map_err(anyhow::Error::msg)?);
+        }
+        let first = read.first().cloned().context("no style to read what the service holds")?;
+        ensure!(read.iter().all(|screen| *screen == first), "REST and gRPC-Web disagree: {read:?}");
+        Ok(first)
+    }
+
+    fn look_up(
+        &mut self,
+        style: Style,
+        operation: Operation,
+        addresses: &Addresses,
+        authority: &str,
+        id: &str,
+        order: &str,
+    ) -> anyhow::Result<()> {
+        let lines = operation.lines();
+        let result = if matches!(style, Style::Grpc | Style::GrpcWeb) {
+            lookup::reservation_by_rest(addresses.rest, authority, id, order, &lines)
+        } else {
+            lookup::reservation_by_grpc(addresses.inventory, authority, id, order, &lines)
+        };
+        result.context("what the service holds is not what the reply said")?;
+        self.looked_up += 1;
+        Ok(())
+    }
+}
+
+/// The CPU time that a suite elsewhere says it has had.
+fn target_cpu_ns(address: SocketAddr, authority: &str) -> Option<u64> {
+    let body = lookup::ask(address, authority, &lookup::get("/metrics")).ok()?;
+    let text = std::str::from_utf8(&body).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
+    let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
+    Some((seconds * 1e9) as u64)
+}
+
+/// Whether the target answers as a bookstore does.
+pub(crate) fn check_target(url: &str) -> anyhow::Result<()> {
+    let (suite, authority) = suite::target(url)?;
+    let body = lookup::ask(suite.addresses.rest, &authority, &lookup::get("/api/v1/books/1"));
+    let body = body.with_context(|| format!("{url} doesn't answer as a bookstore"))?;
+    let book: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+    let sku = book.as_ref().and_then(|book| book.get("sku")?.as_str());
+    ensure!(sku == Some(&proto::seed::sku(1)), "{url} doesn't have the seeded books");
+    Ok(())
+}
+
+/// The rows of the chosen cases, each case's floor below it.
+pub(crate) fn plans(
+    cases: &[Case],
+    styles: &[Style],
+    http: Option<Http>,
+    streams: &[usize],
+    with_floor: bool,
+) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (case, found) in cases.iter().enumerate() {
+        let mut carried = Vec::new();
+        let ways = found.ways.iter().filter(|way| styles.is_empty() || styles.contains(&way.style));
+        for way in ways {
+            for version in way.http.iter().copied().filter(|version| http.is_none_or(|http| http == *version))
+            {
+                let streams = if version == Http::One { &[1] } else { streams };
+                for &streams in streams {
+                    plans.push(Plan { case, way: Some(way.clone()), http: version, streams });
+                    if !carried.contains(&(version, streams)) {
+                        carried.push((version, streams));
+                    }
+                }
+            }
+        }
+        carried.sort_by_key(|(version, streams)| (version.as_str(), *streams));
+        if with_floor {
+            let floor = |(http, streams)| Plan { case, way: None, http, streams };
+            plans.extend(carried.into_iter().map(floor));
+        }
+    }
+    plans
+}
+
+/// Whether the style asks with several requests.
+pub(crate) fn has_many_requests(way: &Way) -> bool {
+    matches!(way.asks, Asks::Requests { .. })
+}
+
+/// Gives this thread its core.
+pub(crate) fn pin_client(starter: &Starter) -> bool {
+    starter.cores.is_some_and(|cores| process::pin([cores.client]).is_ok())
+}
