@@ -2,6 +2,7 @@
 
 mod apart;
 mod banner;
+mod compare;
 mod up;
 
 use std::io::Write as _;
@@ -21,6 +22,7 @@ Examples:
   bookstore up --port 8080              the same on another port
   bookstore inventory                   one service, on port 5312
   bookstore rest-facade                 the REST edge, calling the services on their ports
+  bookstore compare                     what each API style costs here, in about three minutes
   bookstore health grpc://127.0.0.1:5312
   bookstore schema > schema.graphql
 ";
@@ -55,6 +57,8 @@ enum Command {
     GraphqlBff(apart::GraphqlArgs),
     /// Run the REST edge over running services
     RestFacade(apart::RestArgs),
+    /// Measure what each API style costs on this machine, and write a report
+    Compare(Box<bench::Args>),
     /// Exit 0 when the server at this URL is ready: http://host:port/readyz or grpc://host:port
     Health {
         /// Where to ask
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
             Command::Ordering(args) => args.run().await,
             Command::GraphqlBff(args) => args.run().await,
             Command::RestFacade(args) => args.run().await,
+            Command::Compare(args) => return compare::run(*args).await,
             Command::Health { url, timeout_s } => {
                 let limit = Duration::from_secs(timeout_s.into());
                 chassis::probe::probe(&url, limit).await.map_err(anyhow::Error::msg)
@@ -102,9 +107,10 @@ fn main() -> ExitCode {
                 Ok(())
             }
         }
+        .map(|()| 0)
     });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(error) => fail(&error, 1),
     }
 }

@@ -1,0 +1,29 @@
+//! The comparison, and how it learns that nobody wants more of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::Context as _;
+use chassis::Shutdown;
+use tokio::sync::oneshot;
+
+/// Runs the comparison on a thread of its own; the exit code. A signal stops it, and it reports what it has.
+pub(crate) async fn run(args: bench::Args) -> anyhow::Result<u8> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (done, mut end) = oneshot::channel();
+    let stopped = stop.clone();
+    thread::Builder::new().name("compare".to_owned()).spawn(move || {
+        let _ = done.send(bench::compare::run(args, &stopped));
+    })?;
+    let shutdown = Shutdown::new();
+    let result = tokio::select! {
+        result = &mut end => result,
+        signalled = shutdown.begin_on_signal() => {
+            signalled.context("can't listen for signals")?;
+            stop.store(true, Ordering::Relaxed);
+            end.await
+        }
+    };
+    result.context("the comparison broke off")?
+}
