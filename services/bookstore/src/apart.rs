@@ -66,35 +66,35 @@ struct ServiceUrls {
 }
 
 impl CatalogUrl {
-    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Catalog<Upstream>>> {
-        Ok(Arc::new(proto::client::Catalog::new(upstream(&self.catalog_url, server)?)))
+    fn connect(&self) -> anyhow::Result<Arc<proto::client::Catalog<Upstream>>> {
+        Ok(Arc::new(proto::client::Catalog::new(upstream(&self.catalog_url)?)))
     }
 }
 
 impl InventoryUrl {
-    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Inventory<Upstream>>> {
-        Ok(Arc::new(proto::client::Inventory::new(upstream(&self.inventory_url, server)?)))
+    fn connect(&self) -> anyhow::Result<Arc<proto::client::Inventory<Upstream>>> {
+        Ok(Arc::new(proto::client::Inventory::new(upstream(&self.inventory_url)?)))
     }
 }
 
 impl OrderingUrl {
-    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Ordering<Upstream>>> {
-        Ok(Arc::new(proto::client::Ordering::new(upstream(&self.ordering_url, server)?)))
+    fn connect(&self) -> anyhow::Result<Arc<proto::client::Ordering<Upstream>>> {
+        Ok(Arc::new(proto::client::Ordering::new(upstream(&self.ordering_url)?)))
     }
 }
 
 impl ServiceUrls {
-    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Services> {
+    fn connect(&self) -> anyhow::Result<Services> {
         Ok(Services {
-            catalog: self.catalog.connect(server)?,
-            inventory: self.inventory.connect(server)?,
-            ordering: self.ordering.connect(server)?,
+            catalog: self.catalog.connect()?,
+            inventory: self.inventory.connect()?,
+            ordering: self.ordering.connect()?,
         })
     }
 }
 
-fn upstream(url: &str, server: &ServerConfig) -> anyhow::Result<Upstream> {
-    Upstream::new(url, server.thread_count().get()).map_err(anyhow::Error::msg)
+fn upstream(url: &str) -> anyhow::Result<Upstream> {
+    Upstream::new(url).map_err(anyhow::Error::msg)
 }
 
 /// Serves until a signal.
@@ -122,7 +122,7 @@ pub(crate) struct CatalogArgs {
 impl CatalogArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
-        let inventory = self.inventory.connect(&self.listen.server)?;
+        let inventory = self.inventory.connect()?;
         let shutdown = Shutdown::new();
         banner::service("catalog", listener.local_addr());
         let serving = catalog::serve(listener, self.config, inventory, self.listen.server, shutdown.clone());
@@ -174,8 +174,8 @@ pub(crate) struct OrderingArgs {
 impl OrderingArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
-        let catalog = self.catalog.connect(&self.listen.server)?;
-        let inventory = self.inventory.connect(&self.listen.server)?;
+        let catalog = self.catalog.connect()?;
+        let inventory = self.inventory.connect()?;
         let shutdown = Shutdown::new();
         banner::service("ordering", listener.local_addr());
         let serving =
@@ -199,7 +199,7 @@ pub(crate) struct GraphqlArgs {
 impl GraphqlArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
-        let services = self.services.connect(&self.listen.server)?;
+        let services = self.services.connect()?;
         let shutdown = Shutdown::new();
         banner::graphql(listener.local_addr());
         let serving =
@@ -223,7 +223,7 @@ pub(crate) struct RestArgs {
 impl RestArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
-        let services = self.services.connect(&self.listen.server)?;
+        let services = self.services.connect()?;
         let shutdown = Shutdown::new();
         banner::rest(listener.local_addr());
         let serving =

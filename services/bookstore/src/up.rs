@@ -62,7 +62,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
 
     let shutdown = Shutdown::new();
     let limit = proto::MAX_MESSAGE_BYTES;
-    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown)
+    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET)
         .service(CatalogServiceServer::from_arc(catalog).max_decoding_message_size(limit))
         .service(InventoryServiceServer::from_arc(inventory.clone()).max_decoding_message_size(limit))
         .service(OrderingServiceServer::from_arc(ordering).max_decoding_message_size(limit));

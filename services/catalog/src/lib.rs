@@ -64,7 +64,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let catalog = Arc::new(Catalog::new(&config, inventory));
     let service = CatalogServiceServer::from_arc(catalog).max_decoding_message_size(proto::MAX_MESSAGE_BYTES);
-    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown).service(service);
+    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET).service(service);
     Server::new(server, shutdown).grpc(listener, routes).run().await
 }
 

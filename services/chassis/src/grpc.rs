@@ -1,6 +1,7 @@
 //! gRPC and gRPC-Web over any number of generated services.
 
 mod call;
+pub(crate) mod status;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -10,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
+use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic_health::ServingStatus;
@@ -23,16 +25,15 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer, Service};
 
 use self::call::Call;
-pub use self::call::{DOMAIN, refusal};
-use crate::Shutdown;
+pub use self::status::{DOMAIN, refusal};
 
 /// Limits that hold for every gRPC call.
 #[derive(Debug, Clone)]
 pub struct CallLimits {
-    /// How long a unary call may take that names no deadline.
+    /// How long a unary call may take that names no deadline, and a server stream to begin.
     pub default_deadline: Duration,
-    /// The longest deadline a caller may name; longer ones are cut to it. An upload that names none gets it. A server
-    /// stream that names none may last for ever.
+    /// The longest deadline a caller may name; longer ones are cut to it. An upload that names none gets it. A stream
+    /// of replies that names none may last for ever.
     pub max_deadline: Duration,
 }
 
@@ -60,6 +61,7 @@ where
     }
 }
 
+#[derive(Clone)]
 struct Entry {
     name: &'static str,
     grpc: Arc<dyn Target>,
@@ -76,9 +78,10 @@ pub struct Routes {
 /// What all calls share.
 struct Settings {
     limits: CallLimits,
-    shutdown: Shutdown,
     methods: Methods,
     health: HealthReporter,
+    /// Cancelled when the streams are to end.
+    ending: CancellationToken,
 }
 
 /// The paths of methods that stream.
@@ -93,11 +96,16 @@ const OWN_MESSAGE_LIMIT: usize = 64 << 10;
 impl Routes {
     /// No services yet but health (v1), and reflection (v1 and v1alpha) of `descriptors`, an encoded
     /// `FileDescriptorSet`. Descriptors that can't be read are a defect of the build: reflection then is missing.
-    pub fn new(limits: CallLimits, descriptors: &'static [u8], shutdown: &Shutdown) -> Self {
+    pub fn new(limits: CallLimits, descriptors: &'static [u8]) -> Self {
         let health = HealthReporter::new();
-        let methods = Methods::of([descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET]);
+        let methods = Methods::of([
+            descriptors,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET,
+            tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
+        ]);
         let service = HealthService::from_health_reporter(health.clone());
-        let settings = Arc::new(Settings { limits, shutdown: shutdown.clone(), methods, health });
+        let settings = Arc::new(Settings { limits, methods, health, ending: CancellationToken::new() });
         let routes = Self { entries: Arc::default(), settings }
             .service(HealthServer::new(service).max_decoding_message_size(OWN_MESSAGE_LIMIT));
         let reflection = || {
@@ -131,12 +139,7 @@ impl Routes {
         let call = Call::new(service, self.settings.clone());
         let web = GrpcWebLayer::new().layer(call.clone());
         let entry = Entry { name: S::NAME, grpc: Arc::new(call), web: Arc::new(web) };
-        let mut entries: Vec<Entry> = match Arc::try_unwrap(self.entries) {
-            Ok(entries) => entries,
-            Err(shared) => shared.iter().map(Entry::clone).collect(),
-        };
-        entries.push(entry);
-        self.entries = Arc::new(entries);
+        Arc::make_mut(&mut self.entries).push(entry);
         self
     }
 
@@ -152,23 +155,26 @@ impl Routes {
 
     /// Answers a request in the protocol that it came in.
     pub(crate) fn answer(&self, mut request: Request<Body>) -> Answer {
-        let kind = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let web = kind.starts_with(b"application/grpc-web");
-        if !kind.starts_with(b"application/grpc") {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "this port speaks gRPC and gRPC-Web\n");
+        let Some(protocol) = Protocol::of(&request) else {
+            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "this path speaks gRPC and gRPC-Web\n");
+        };
+        if request.method() != Method::POST {
+            return plain(StatusCode::METHOD_NOT_ALLOWED, "gRPC is POST only\n");
         }
-        if !web && request.version() != Version::HTTP_2 {
+        if protocol == Protocol::Grpc && request.version() != Version::HTTP_2 {
             return plain(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2; gRPC-Web doesn't\n");
         }
         let Some(entry) = self.find(request.uri().path()) else {
             let status = refusal(tonic::Code::Unimplemented, "ROUTE_NOT_FOUND", "no service has this name");
             return Box::pin(std::future::ready(Ok(status.into_http())));
         };
-        if web {
-            strip_parameters(&mut request);
-            return entry.web.call(request);
+        match protocol {
+            Protocol::Grpc => entry.grpc.call(request),
+            Protocol::Web => {
+                strip_parameters(&mut request);
+                entry.web.call(request)
+            }
         }
-        entry.grpc.call(request)
     }
 
     pub(crate) async fn report_serving(&self) {
@@ -183,11 +189,12 @@ impl Routes {
             self.settings.health.set_service_status(entry.name, ServingStatus::NotServing).await;
         }
     }
-}
 
-impl Clone for Entry {
-    fn clone(&self) -> Self {
-        Self { name: self.name, grpc: self.grpc.clone(), web: self.web.clone() }
+    /// Tells the callers of streams to go elsewhere.
+    ///
+    /// To be called after [`Self::report_not_serving`], so that those who watch the health still hear of it.
+    pub(crate) fn end_streams(&self) {
+        self.settings.ending.cancel();
     }
 }
 
@@ -209,12 +216,27 @@ impl Methods {
                 }
             }
         }
-        for version in ["v1", "v1alpha"] {
-            let path = format!("/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo");
-            methods.server_streams.insert(path.clone());
-            methods.client_streams.insert(path);
-        }
         methods
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Grpc,
+    Web,
+}
+
+impl Protocol {
+    /// What the content type says: `application/grpc`, or `-web`, or `-web-text`, each with `+format` and parameters
+    /// or without.
+    fn of(request: &Request<Body>) -> Option<Self> {
+        let kind = request.headers().get(CONTENT_TYPE)?.as_bytes();
+        let rest = kind.strip_prefix(b"application/grpc")?;
+        let (protocol, rest) = match rest.strip_prefix(b"-web") {
+            Some(rest) => (Self::Web, rest.strip_prefix(b"-text").unwrap_or(rest)),
+            None => (Self::Grpc, rest),
+        };
+        matches!(rest.first(), None | Some(b'+' | b';' | b' ')).then_some(protocol)
     }
 }
 
@@ -234,5 +256,8 @@ fn plain(status: StatusCode, text: &'static str) -> Answer {
     let mut response = Response::new(HttpBody::from(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+    }
     Box::pin(std::future::ready(Ok(response)))
 }

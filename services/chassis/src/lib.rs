@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod grpc;
+pub mod origin;
 pub mod page;
 pub mod probe;
 pub mod server;

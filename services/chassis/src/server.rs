@@ -5,7 +5,8 @@
 //! can't promise; it is the largest single lever on the cost of multiplexed calls.
 
 mod connection;
-mod cors;
+mod handler;
+mod worker;
 
 use std::future::Future;
 use std::io;
@@ -14,21 +15,17 @@ use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::get;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, oneshot};
-use tokio_util::task::TaskTracker;
 
-use self::connection::Connection;
-use self::cors::Handler;
+use self::handler::Handler;
+use self::worker::Worker;
 use crate::Shutdown;
 use crate::grpc::Routes;
-use crate::upstream;
 
 /// How to listen.
 #[derive(Debug, Clone, clap::Args)]
@@ -41,7 +38,8 @@ pub struct ServerConfig {
     #[arg(long, env = "BOOKSTORE_GRACE_S", default_value_t = 8.0, value_parser = seconds)]
     pub grace_s: f64,
 
-    /// Seconds a peer gets to send the head of a request, its first included
+    /// Seconds a peer gets to send the head of a request, counted from when it could: from its connecting, and over
+    /// HTTP/1.1 from the reply before
     #[arg(long, env = "BOOKSTORE_HEADER_TIMEOUT_S", default_value_t = 10.0, value_parser = seconds)]
     pub header_timeout_s: f64,
 
@@ -131,7 +129,6 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct Port {
     sockets: Vec<TcpListener>,
     handler: Handler,
-    connections: Arc<Semaphore>,
 }
 
 /// Everything that one process serves.
@@ -150,9 +147,10 @@ impl Server {
     }
 
     /// Serves gRPC and gRPC-Web on this port, and `/healthz` and `/readyz`.
-    pub fn grpc(self, listener: Listener, routes: Routes) -> Self {
+    pub fn grpc(mut self, listener: Listener, routes: Routes) -> Self {
+        self.routes.push(routes.clone());
         let router = health(&self.shutdown);
-        self.routes(&routes).port(listener, |origins| Handler::grpc(routes, router, origins))
+        self.port(listener, |origins| Handler::grpc(routes, router, origins))
     }
 
     /// Serves HTTP on this port, and `/healthz` and `/readyz`.
@@ -162,9 +160,16 @@ impl Server {
     }
 
     /// Serves HTTP on this port, `/healthz` and `/readyz`, and gRPC-Web and gRPC under the names of the services.
-    pub fn http_and_grpc(self, listener: Listener, router: Router, routes: Routes) -> Self {
+    pub fn http_and_grpc(mut self, listener: Listener, router: Router, routes: Routes) -> Self {
+        self.routes.push(routes.clone());
         let router = router.merge(health(&self.shutdown));
-        self.routes(&routes).port(listener, |origins| Handler::both(routes, router, origins))
+        self.port(listener, |origins| Handler::both(routes, router, origins))
+    }
+
+    fn port(mut self, listener: Listener, handler: impl FnOnce(&[String]) -> Handler) -> Self {
+        let handler = handler(&self.config.origins);
+        self.ports.push(Port { sockets: listener.sockets, handler });
+        self
     }
 
     /// Runs this beside the listeners, until it ends or everything else has.
@@ -174,28 +179,18 @@ impl Server {
     }
 
     /// Serves until shutdown has begun and everything is drained, or the grace time is over.
+    ///
+    /// Begins the shutdown itself when it can't start.
     pub async fn run(self) -> io::Result<()> {
-        for routes in &self.routes {
+        let Self { config, shutdown, ports, routes, background } = self;
+        for routes in &routes {
             routes.report_serving().await;
         }
-        let count = self.ports.iter().map(|port| port.sockets.len()).max().unwrap_or(1);
-        let mut workers: Vec<Worker> =
-            (0..count).map(|index| Worker::new(index, &self.config, &self.shutdown)).collect();
-        for port in self.ports {
-            for (worker, socket) in workers.iter_mut().zip(port.sockets) {
-                worker.ports.push((socket, port.handler.clone(), port.connections.clone()));
-            }
-        }
-        if let Some(first) = workers.first_mut() {
-            first.background = self.background;
-        }
-        let mut ends = Vec::new();
-        for worker in workers {
-            ends.push(worker.start()?);
-        }
-        self.shutdown.begun().await;
-        for routes in &self.routes {
+        let ends = start(&config, &shutdown, ports, background).inspect_err(|_| shutdown.begin())?;
+        shutdown.begun().await;
+        for routes in &routes {
             routes.report_not_serving().await;
+            routes.end_streams();
         }
         for end in ends {
             // A worker that panicked says nothing; the others still drain.
@@ -203,27 +198,34 @@ impl Server {
         }
         Ok(())
     }
+}
 
-    fn routes(mut self, routes: &Routes) -> Self {
-        self.routes.push(routes.clone());
-        self
+/// Starts a thread for each socket that the ports have.
+fn start(
+    config: &ServerConfig,
+    shutdown: &Shutdown,
+    ports: Vec<Port>,
+    background: Vec<Task>,
+) -> io::Result<Vec<oneshot::Receiver<()>>> {
+    let count = ports.iter().map(|port| port.sockets.len()).max().unwrap_or(1);
+    let mut workers: Vec<_> = (0..count).map(|index| Worker::new(index, config, shutdown)).collect();
+    for port in ports {
+        let seats = Arc::new(Semaphore::new(config.max_connections));
+        for (worker, socket) in workers.iter_mut().zip(port.sockets) {
+            worker.port(socket, port.handler.clone(), seats.clone());
+        }
     }
-
-    fn port(mut self, listener: Listener, handler: impl FnOnce(&[String]) -> Handler) -> Self {
-        let connections = Arc::new(Semaphore::new(self.config.max_connections));
-        let handler = handler(&self.config.origins);
-        self.ports.push(Port { sockets: listener.sockets, handler, connections });
-        self
+    if let Some(first) = workers.first_mut() {
+        first.background(background);
     }
+    workers.into_iter().map(Worker::start).collect()
 }
 
 /// `/healthz`: the process answers. `/readyz`: it takes work; 503 from the moment shutdown begins.
 fn health(shutdown: &Shutdown) -> Router {
-    use axum::http::StatusCode;
     let shutdown = shutdown.clone();
     let ready = move || {
-        let gone = shutdown.has_begun();
-        let answer = if gone {
+        let answer = if shutdown.has_begun() {
             (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
         } else {
             (StatusCode::OK, "ready\n")
@@ -231,146 +233,4 @@ fn health(shutdown: &Shutdown) -> Router {
         std::future::ready(answer)
     };
     Router::new().route("/healthz", get(|| std::future::ready("ok\n"))).route("/readyz", get(ready))
-}
-
-/// One thread with its runtime.
-struct Worker {
-    index: usize,
-    grace: Duration,
-    header_timeout: Duration,
-    shutdown: Shutdown,
-    ports: Vec<(TcpListener, Handler, Arc<Semaphore>)>,
-    background: Vec<Task>,
-}
-
-impl Worker {
-    fn new(index: usize, config: &ServerConfig, shutdown: &Shutdown) -> Self {
-        Self {
-            index,
-            grace: Duration::from_secs_f64(config.grace_s),
-            header_timeout: Duration::from_secs_f64(config.header_timeout_s),
-            shutdown: shutdown.clone(),
-            ports: Vec::new(),
-            background: Vec::new(),
-        }
-    }
-
-    /// Starts the thread. The receiver hears when everything is drained or cut.
-    fn start(self) -> io::Result<oneshot::Receiver<()>> {
-        let (done, end) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        thread::Builder::new().name(format!("serve-{}", self.index)).spawn(move || {
-            upstream::name_this_thread(self.index);
-            runtime.block_on(self.serve());
-            // What is left of the connections ends here.
-            drop(runtime);
-            let _ = done.send(());
-        })?;
-        Ok(end)
-    }
-
-    async fn serve(self) {
-        let connections = TaskTracker::new();
-        let background: Vec<_> = self.background.into_iter().map(tokio::spawn).collect();
-        for (socket, handler, permits) in self.ports {
-            let accept = Accept {
-                handler,
-                permits,
-                shutdown: self.shutdown.clone(),
-                connections: connections.clone(),
-                header_timeout: self.header_timeout,
-            };
-            tokio::spawn(accept.run(socket));
-        }
-        self.shutdown.begun().await;
-        connections.close();
-        let drained = async {
-            connections.wait().await;
-            self.shutdown.idle().await;
-        };
-        if tokio::time::timeout(self.grace, drained).await.is_err() {
-            tracing::warn!(connections = connections.len(), "grace time is over, connections are cut");
-        }
-        for task in background {
-            task.abort();
-        }
-    }
-}
-
-/// The accept loop of one socket.
-struct Accept {
-    handler: Handler,
-    permits: Arc<Semaphore>,
-    shutdown: Shutdown,
-    connections: TaskTracker,
-    header_timeout: Duration,
-}
-
-impl Accept {
-    async fn run(self, socket: TcpListener) {
-        let listener = match tokio::net::TcpListener::from_std(socket) {
-            Ok(listener) => listener,
-            Err(error) => return tracing::error!(%error, "can't listen"),
-        };
-        let builder = self.builder();
-        loop {
-            let next = async {
-                let permit = self.permits.clone().acquire_owned().await;
-                (permit, listener.accept().await)
-            };
-            let (permit, accepted) = tokio::select! {
-                () = self.shutdown.begun() => return,
-                next = next => next,
-            };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Out of file descriptors, most likely: give connections time to end instead of spinning.
-                    tracing::warn!(%error, "can't accept a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            };
-            // Without it a reply in two writes waits for the peer's delayed acknowledgement: 40 ms.
-            let _ = stream.set_nodelay(true);
-            let io = TokioIo::new(Connection::new(stream, self.header_timeout));
-            let (builder, handler, shutdown) = (builder.clone(), self.handler.clone(), self.shutdown.clone());
-            self.connections.spawn(async move {
-                let connection = builder.serve_connection_with_upgrades(io, handler);
-                tokio::pin!(connection);
-                let result = tokio::select! {
-                    result = connection.as_mut() => result,
-                    () = shutdown.begun() => {
-                        connection.as_mut().graceful_shutdown();
-                        connection.await
-                    }
-                };
-                if let Err(error) = result {
-                    tracing::debug!(%error, "connection ended");
-                }
-                drop(permit);
-            });
-        }
-    }
-
-    fn builder(&self) -> auto::Builder<TokioExecutor> {
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.header_timeout)
-            .max_buf_size(64 << 10);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(10))
-            .max_concurrent_streams(256)
-            .max_header_list_size(32 << 10)
-            .max_local_error_reset_streams(1024)
-            // Static windows: the adaptive one starts at 64 KiB and makes large replies slower.
-            .initial_stream_window_size(1 << 20)
-            .initial_connection_window_size(4 << 20);
-        builder
-    }
 }

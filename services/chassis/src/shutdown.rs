@@ -1,21 +1,14 @@
 //! The one way a part of the suite learns that it is going down.
 
+use std::io;
+
 use futures_util::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Says that the process is going down. Clones share one state; it never goes back.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
     token: CancellationToken,
-    work: TaskTracker,
-}
-
-/// Work that the drain waits for; it is done when this is dropped.
-#[derive(Debug)]
-pub struct Work {
-    _token: TaskTrackerToken,
 }
 
 impl Shutdown {
@@ -39,34 +32,20 @@ impl Shutdown {
         self.token.cancelled().await;
     }
 
-    /// Begins it when the process is told to stop: SIGTERM or Ctrl-C. Needs a runtime; an error says that signals
-    /// can't be heard.
-    pub async fn begin_on_signal(&self) -> std::io::Result<()> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("told to stop"),
-            _ = interrupt.recv() => tracing::info!("interrupted"),
-        }
+    /// Begins it when the process is told to stop: SIGTERM or Ctrl-C. Returns when it has begun, by whomever. Needs a
+    /// runtime; an error says that signals can't be heard, and begins it too.
+    pub async fn begin_on_signal(&self) -> io::Result<()> {
+        let told = tokio::select! {
+            told = signalled() => told,
+            () = self.begun() => Ok(()),
+        };
         self.begin();
-        Ok(())
+        told
     }
 
-    pub(crate) fn token(&self) -> CancellationToken {
-        self.token.clone()
-    }
-
-    /// Makes the drain wait for work that no connection stands for, such as a WebSocket.
-    pub fn working(&self) -> Work {
-        Work { _token: self.work.token() }
-    }
-
-    /// Waits until shutdown has begun and all [`Work`] is done.
-    pub async fn idle(&self) {
-        self.begun().await;
-        self.work.close();
-        self.work.wait().await;
+    /// A token that is cancelled when it begins.
+    pub(crate) fn child_token(&self) -> CancellationToken {
+        self.token.child_token()
     }
 
     /// The stream until shutdown begins, then `last`, if any, and the end.
@@ -77,8 +56,19 @@ impl Shutdown {
     {
         let told = futures_util::stream::iter(last);
         let ended = self.token.clone().cancelled_owned();
-        // `Some` marks items of the stream, so that `last` comes only when the stream was cut.
+        // A stream that came to its own end gets no `last`.
         let cut = self.clone();
         stream.take_until(ended).chain(told.filter(move |_| std::future::ready(cut.has_begun())))
     }
+}
+
+async fn signalled() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("told to stop"),
+        _ = interrupt.recv() => tracing::info!("interrupted"),
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Logs.
 
+use std::io::{self, IsTerminal};
+
 use tracing_subscriber::EnvFilter;
 
 /// The form of a log line.
@@ -15,7 +17,10 @@ pub enum LogFormat {
 /// can't be read is an error that says why. Meant to be called once, by the binary.
 pub fn init(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("log filter {filter:?}: {error}"))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for people at a terminal who haven't said no to them (no-color.org).
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours);
     match format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),

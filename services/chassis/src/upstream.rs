@@ -1,14 +1,17 @@
 //! Connections to the services in other processes.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
+use http_body::Frame;
+use tokio::runtime::{Handle, Id};
+use tokio::time::Sleep;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -16,34 +19,26 @@ use tower::Service;
 
 use crate::call::{Deadline, TraceParent, format_grpc_timeout};
 use crate::grpc::refusal;
+use crate::grpc::status::{expired, trailers};
 
 /// A transport for the adapters of `proto::client`: it connects on first use and again after a break, passes on what
 /// is left of the deadline and the trace, and ends every call by its deadline.
 ///
-/// A service that can't be reached answers as `UNAVAILABLE` with the reason `UPSTREAM_UNAVAILABLE`, one that is too
-/// slow as `DEADLINE_EXCEEDED`.
+/// A service that can't be reached, or breaks off in the middle of a call, answers as `UNAVAILABLE` with the reason
+/// `UPSTREAM_UNAVAILABLE`, one that is too slow as `DEADLINE_EXCEEDED`.
 #[derive(Debug, Clone)]
 pub struct Upstream(Arc<Connections>);
 
 #[derive(Debug)]
 struct Connections {
     endpoint: Endpoint,
-    /// One for each thread that serves: a connection that lives on another thread costs a wake-up there per call.
-    by_thread: Vec<OnceLock<Channel>>,
-}
-
-thread_local! {
-    /// Which of the threads that serve this one is.
-    static THREAD: Cell<usize> = const { Cell::new(0) };
-}
-
-pub(crate) fn name_this_thread(index: usize) {
-    THREAD.set(index);
+    /// One for each runtime: a connection that lives on another costs a wake-up there per call, and ends with it.
+    by_runtime: RwLock<Vec<(Id, Channel)>>,
 }
 
 impl Upstream {
-    /// A transport to `http://host:port`, for `threads` threads. An error says what is wrong with the address.
-    pub fn new(address: &str, threads: usize) -> Result<Self, String> {
+    /// A transport to `http://host:port`. An error says what is wrong with the address.
+    pub fn new(address: &str) -> Result<Self, String> {
         let endpoint = Endpoint::from_shared(address.to_owned())
             .map_err(|error| format!("{address:?} is no address of the form http://host:port: {error}"))?;
         let uri = endpoint.uri();
@@ -58,17 +53,45 @@ impl Upstream {
             .keep_alive_while_idle(true)
             .initial_stream_window_size(1 << 20)
             .initial_connection_window_size(4 << 20);
-        let by_thread = (0..threads.max(1)).map(|_| OnceLock::new()).collect();
-        Ok(Self(Arc::new(Connections { endpoint, by_thread })))
+        Ok(Self(Arc::new(Connections { endpoint, by_runtime: RwLock::default() })))
     }
 
     fn channel(&self) -> Channel {
-        let connections = &self.0;
-        let index = THREAD.get() % connections.by_thread.len().max(1);
-        match connections.by_thread.get(index) {
-            Some(channel) => channel.get_or_init(|| connections.endpoint.connect_lazy()).clone(),
-            None => connections.endpoint.connect_lazy(),
+        let id = Handle::current().id();
+        let of =
+            |channels: &[(Id, Channel)]| channels.iter().find(|(of, _)| *of == id).map(|(_, c)| c.clone());
+        let by_runtime = &self.0.by_runtime;
+        if let Some(channel) = of(&by_runtime.read().unwrap_or_else(PoisonError::into_inner)) {
+            return channel;
         }
+        let mut channels = by_runtime.write().unwrap_or_else(PoisonError::into_inner);
+        of(&channels).unwrap_or_else(|| {
+            let channel = self.0.endpoint.connect_lazy();
+            channels.push((id, channel.clone()));
+            channel
+        })
+    }
+
+    async fn send(
+        &self,
+        mut channel: Channel,
+        request: Request<Body>,
+        deadline: Option<Deadline>,
+    ) -> Result<Response<Body>, Status> {
+        let sent = async {
+            std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
+            channel.call(request).await
+        };
+        sent.await.map_err(|error| self.broken(&error, deadline))
+    }
+
+    fn broken(&self, error: &(dyn std::error::Error + 'static), deadline: Option<Deadline>) -> Status {
+        tracing::debug!(uri = %self.0.endpoint.uri(), error, "call failed");
+        // The channel reads `grpc-timeout` too, and may be the first to notice.
+        if deadline.is_some_and(|deadline| deadline.left().is_zero()) {
+            return expired();
+        }
+        refusal(Code::Unavailable, "UPSTREAM_UNAVAILABLE", "a service behind this one can't be reached")
     }
 }
 
@@ -92,34 +115,60 @@ impl Service<Request<Body>> for Upstream {
             request.headers_mut().insert("grpc-timeout", value);
         }
         let channel = self.channel();
-        let uri = self.0.endpoint.uri().clone();
+        let upstream = self.clone();
         Box::pin(async move {
-            let call = send(channel, request);
             let answer = match deadline {
-                None => call.await,
+                None => upstream.send(channel, request, None).await,
                 Some(deadline) if deadline.left().is_zero() => Err(expired()),
-                Some(deadline) => {
-                    tokio::time::timeout_at(deadline.0, call).await.unwrap_or_else(|_| Err(expired()))
-                }
+                Some(Deadline(at)) => tokio::time::timeout_at(at, upstream.send(channel, request, deadline))
+                    .await
+                    .unwrap_or_else(|_| Err(expired())),
             };
-            Ok(answer.unwrap_or_else(|status| {
-                tracing::debug!(%uri, code = ?status.code(), message = status.message(), "call failed");
-                status.into_http()
-            }))
+            Ok(match answer {
+                Ok(response) => {
+                    response.map(|inner| Body::new(Reply { inner, upstream, deadline, alarm: None }))
+                }
+                Err(status) => status.into_http(),
+            })
         })
     }
 }
 
-async fn send(mut channel: Channel, request: Request<Body>) -> Result<Response<Body>, Status> {
-    std::future::poll_fn(|cx| channel.poll_ready(cx)).await.map_err(unavailable)?;
-    channel.call(request).await.map_err(unavailable)
+/// A reply on its way: it too ends by the deadline, and says so if the service breaks off.
+struct Reply {
+    inner: Body,
+    upstream: Upstream,
+    deadline: Option<Deadline>,
+    /// Set once the reply has to be waited for, which a short one never has.
+    alarm: Option<Pin<Box<Sleep>>>,
 }
 
-fn unavailable(error: tonic::transport::Error) -> Status {
-    tracing::debug!(error = &error as &dyn std::error::Error, "transport failed");
-    refusal(Code::Unavailable, "UPSTREAM_UNAVAILABLE", "a service behind this one can't be reached")
-}
+impl http_body::Body for Reply {
+    type Data = Bytes;
+    type Error = Status;
 
-fn expired() -> Status {
-    refusal(Code::DeadlineExceeded, "DEADLINE_EXCEEDED", "the time this call had ran out")
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        let status = match Pin::new(&mut this.inner).poll_frame(cx) {
+            Poll::Ready(Some(Err(error))) => this.upstream.broken(&error, this.deadline),
+            Poll::Ready(frame) => return Poll::Ready(frame),
+            Poll::Pending => {
+                let Some(deadline) = this.deadline else { return Poll::Pending };
+                let alarm = this.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.0)));
+                ready!(alarm.as_mut().poll(cx));
+                expired()
+            }
+        };
+        // The break is over and told; what is left of the reply goes with it.
+        this.inner = Body::empty();
+        this.deadline = None;
+        Poll::Ready(Some(Ok(Frame::trailers(trailers(&status)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
 }

@@ -36,8 +36,9 @@ pub struct Config {
     #[arg(long, env = "BOOKSTORE_GRAPHQL_DEADLINE_MS", default_value_t = 10_000)]
     pub graphql_deadline_ms: u64,
 
-    /// Web origins, as `scheme://host:port`, that may open GraphQL WebSockets besides the server's own and loopback
-    #[arg(long, env = "BOOKSTORE_GRAPHQL_ORIGINS", value_delimiter = ',')]
+    /// Web origins whose pages may open GraphQL WebSockets besides the server's own and loopback: those of
+    /// [`chassis::ServerConfig`].
+    #[arg(skip)]
     pub graphql_origins: Vec<String>,
 
     /// What one request and one socket may ask for.
@@ -109,11 +110,12 @@ pub fn sdl() -> String {
 /// Serves GraphQL on the listener until shutdown.
 pub async fn serve(
     listener: chassis::Listener,
-    config: Config,
+    mut config: Config,
     services: proto::Services,
     server: chassis::ServerConfig,
     shutdown: chassis::Shutdown,
 ) -> io::Result<()> {
+    config.graphql_origins.clone_from(&server.origins);
     let router = router(services, &config, shutdown.clone());
     chassis::Server::new(server, shutdown).http(listener, router).run().await
 }

@@ -149,7 +149,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     let inventory = Arc::new(Inventory::new(&config));
     let service = InventoryServiceServer::from_arc(inventory.clone());
-    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown)
+    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET)
         .service(service.max_decoding_message_size(proto::MAX_MESSAGE_BYTES));
     Server::new(server, shutdown).grpc(listener, routes).background(inventory.expire()).run().await
 }

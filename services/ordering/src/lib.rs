@@ -73,7 +73,7 @@ pub async fn serve(
     let ordering = Arc::new(Ordering::new(&config, catalog, inventory));
     let service =
         OrderingServiceServer::from_arc(ordering).max_decoding_message_size(proto::MAX_MESSAGE_BYTES);
-    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET, &shutdown).service(service);
+    let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET).service(service);
     Server::new(server, shutdown).grpc(listener, routes).run().await
 }
 

@@ -2,35 +2,25 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use futures_util::FutureExt;
+use http::{Request, Response};
 use http_body::{Body as _, Frame};
+use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
 use tower::Service;
 
 use super::Settings;
+use super::status::{expired, name_reason, refusal, trailers};
 use crate::call::{Deadline, TraceParent, parse_grpc_timeout};
-
-/// `ErrorInfo.domain` of the refusals that are made here.
-pub const DOMAIN: &str = "bookstore";
-
-/// A status that names its reason.
-pub fn refusal(code: Code, reason: &str, message: impl Into<String>) -> Status {
-    let details = ErrorDetails::with_error_info(reason, DOMAIN, std::collections::HashMap::new());
-    Status::with_error_details(code, message, details)
-}
-
-fn expired() -> Status {
-    refusal(Code::DeadlineExceeded, "DEADLINE_EXCEEDED", "the time this call had ran out")
-}
 
 /// A generated server with deadlines (tonic's own answer CANCELLED and stop at the headers), streams that end at
 /// shutdown, and reasons for the errors that tonic makes itself.
@@ -75,6 +65,8 @@ where
         let path = request.uri().path();
         let streams = settings.methods.server_streams.contains(path);
         let uploads = settings.methods.client_streams.contains(path);
+        // Until the reply begins. A server stream that names no deadline has the default one until then, so that a
+        // request whose end never comes doesn't stay for ever.
         let limit = match (named, uploads, streams) {
             (Some(time), ..) => Some(time),
             (None, false, _) => Some(settings.limits.default_deadline),
@@ -82,7 +74,7 @@ where
             (None, true, true) => None,
         };
         let deadline = limit.map(|time| Instant::now() + time);
-        // A stream's own work is bounded by the caller's wish only.
+        // What bounds the whole call: a stream, the caller's wish only.
         let shown = if streams { named.and(deadline) } else { deadline };
         if let Some(at) = shown {
             request.extensions_mut().insert(Deadline(at));
@@ -90,17 +82,25 @@ where
         if let Some(trace) = TraceParent::from_headers(request.headers()) {
             request.extensions_mut().insert(trace);
         }
-        let answer = self.inner.call(request);
+        if uploads {
+            request = request.map(|body| Body::new(body.map_err(cut_short)));
+        }
+        // A handler that panics ends its own call, and its caller hears of it.
+        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
         let settings = streams.then(|| self.settings.clone());
         Box::pin(async move {
-            let response = match deadline {
-                None => answer.await?,
-                Some(at) => match tokio::time::timeout_at(at, answer).await {
-                    Ok(response) => response?,
-                    Err(_) => return Ok(expired().into_http()),
-                },
+            let answer = match deadline {
+                None => Ok(answer.await),
+                Some(at) => tokio::time::timeout_at(at, answer).await,
             };
-            let response = name_reason(response);
+            let response = match answer {
+                Ok(Ok(response)) => response?,
+                Ok(Err(_panic)) => refusal(Code::Internal, "INTERNAL", "the server failed").into_http(),
+                Err(_elapsed) => expired().into_http(),
+            };
+            if let Some(status) = name_reason(response.headers()) {
+                return Ok(status.into_http());
+            }
             Ok(match settings {
                 Some(settings) if !response.body().is_end_stream() => {
                     response.map(|body| Body::new(StreamBody::new(body, shown, &settings)))
@@ -111,47 +111,20 @@ where
     }
 }
 
-/// Errors that tonic makes before a service sees the call carry no reason, and some an unfitting code.
-fn name_reason(response: Response<Body>) -> Response<Body> {
-    let headers = response.headers();
-    if !headers.contains_key("grpc-status") || headers.contains_key("grpc-status-details-bin") {
-        return response;
+/// A caller that leaves in the middle of an upload. Under the code CANCELLED, which is what it comes with, tonic would
+/// show the service the proper end of the upload.
+fn cut_short(status: Status) -> Status {
+    match status.code() {
+        Code::Cancelled => refusal(Code::Aborted, "CANCELLED", "the caller left"),
+        _ => status,
     }
-    let Some(status) = Status::from_header_map(headers) else { return response };
-    let Some(named) = named(&status) else { return response };
-    named.into_http()
-}
-
-fn named(status: &Status) -> Option<Status> {
-    let message = status.message();
-    let (code, reason) = match status.code() {
-        Code::OutOfRange if message.contains("message length too large") => {
-            (Code::ResourceExhausted, "MESSAGE_TOO_LARGE")
-        }
-        // A body that is no sequence of gRPC messages. Faults of ours never read like this.
-        Code::Internal
-            if message.starts_with("protocol error")
-                || message.starts_with("Missing request message")
-                || message.starts_with("Unexpected EOF") =>
-        {
-            (Code::InvalidArgument, "MALFORMED_REQUEST")
-        }
-        Code::Unimplemented if message.starts_with("Content is compressed") => {
-            (Code::Unimplemented, "UNSUPPORTED_MEDIA_TYPE")
-        }
-        Code::Unimplemented if message.is_empty() => {
-            return Some(refusal(Code::Unimplemented, "ROUTE_NOT_FOUND", "no method has this name"));
-        }
-        _ => return None,
-    };
-    Some(refusal(code, reason, message))
 }
 
 /// A streamed reply that ends by the caller's deadline, and at shutdown as soon as it would have to wait.
 struct StreamBody {
     inner: Body,
     deadline: Option<Pin<Box<Sleep>>>,
-    shutdown: Pin<Box<WaitForCancellationFutureOwned>>,
+    ending: Pin<Box<WaitForCancellationFutureOwned>>,
     ended: bool,
 }
 
@@ -160,9 +133,14 @@ impl StreamBody {
         Self {
             inner,
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at))),
-            shutdown: Box::pin(settings.shutdown.token().cancelled_owned()),
+            ending: Box::pin(settings.ending.clone().cancelled_owned()),
             ended: false,
         }
+    }
+
+    fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.ended = true;
+        Poll::Ready(Some(Ok(Frame::trailers(trailers(status)))))
     }
 }
 
@@ -181,26 +159,20 @@ impl http_body::Body for StreamBody {
         if let Some(deadline) = &mut self.deadline
             && deadline.as_mut().poll(cx).is_ready()
         {
-            self.ended = true;
-            return Poll::Ready(Some(Ok(trailers(&expired()))));
+            return self.end(&expired());
         }
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) {
-            return Poll::Ready(frame);
+            let trailers = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.trailers_ref());
+            return match trailers.and_then(name_reason) {
+                Some(status) => self.end(&status),
+                None => Poll::Ready(frame),
+            };
         }
-        ready!(self.shutdown.as_mut().poll(cx));
-        self.ended = true;
-        let status = refusal(Code::Unavailable, "SHUTTING_DOWN", "the server is shutting down");
-        Poll::Ready(Some(Ok(trailers(&status))))
+        ready!(self.ending.as_mut().poll(cx));
+        self.end(&refusal(Code::Unavailable, "SHUTTING_DOWN", "the server is shutting down"))
     }
 
     fn is_end_stream(&self) -> bool {
         self.ended || self.inner.is_end_stream()
     }
-}
-
-fn trailers(status: &Status) -> Frame<Bytes> {
-    let mut headers = HeaderMap::new();
-    // Fails only for a message that is no header value, which ours are.
-    let _ = status.add_header(&mut headers);
-    Frame::trailers(headers)
 }

@@ -8,26 +8,44 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The start of every HTTP/2 connection (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// HTTP/2 replies gathered before they are written. More than one reply of ours, less than a send buffer.
+/// Most bytes of HTTP/2 replies that are gathered before they are written: more than one reply of ours, less than a
+/// send buffer.
 const GATHER: usize = 64 << 10;
 
-/// A socket with two habits that the HTTP stack leaves to others:
+/// What an empty buffer may keep: a connection that once sent a large reply must not hold its memory for ever.
+const KEEP: usize = 16 << 10;
+
+/// A socket with three habits that the HTTP stack leaves to others:
 ///
 /// - A peer that has not said which version of HTTP it speaks within the time limit is gone. The stack's own timer
 ///   starts only once the version is known.
 /// - Over HTTP/2, what is flushed waits until the connection is polled again, so that the replies of calls that end in
-///   the same round leave in one write, and a reply of several frames does too.
+///   the same round leave in one write, and a reply of several frames does too. The wait is asked for and short: the
+///   connection is woken at once, behind the calls that are about to end.
+/// - It has its [`Seat`] for as long as it is open, also when a handler took it over, as for a WebSocket.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     version: Version,
     unsent: BytesMut,
     flush_waits: bool,
+    _seat: Seat,
+}
+
+/// Counts an open connection.
+#[derive(Debug)]
+pub(super) struct Seat {
+    /// Against the number that the port may have.
+    pub(super) _permit: OwnedSemaphorePermit,
+    /// For the drain, which waits until none is left.
+    pub(super) _open: TaskTrackerToken,
 }
 
 #[derive(Debug)]
@@ -42,9 +60,9 @@ enum Version {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
+    pub(super) fn new(stream: TcpStream, limit: Duration, seat: Seat) -> Self {
         let version = Version::Unknown { matched: 0, limit: Box::pin(tokio::time::sleep(limit)) };
-        Self { stream, version, unsent: BytesMut::new(), flush_waits: false }
+        Self { stream, version, unsent: BytesMut::new(), flush_waits: false, _seat: seat }
     }
 
     /// Learns from bytes that came in.
@@ -67,6 +85,18 @@ impl Connection {
         matches!(self.version, Version::Http2)
     }
 
+    /// Takes what there is room for.
+    fn gather(&mut self, bytes: &[u8]) -> usize {
+        let room = GATHER.saturating_sub(self.unsent.len());
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.unsent.extend_from_slice(taken);
+        taken.len()
+    }
+
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.unsent.len() < GATHER { Poll::Ready(Ok(())) } else { self.poll_send(cx) }
+    }
+
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.is_empty() {
             let n = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent))?;
@@ -74,6 +104,9 @@ impl Connection {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.unsent.advance(n);
+        }
+        if self.unsent.capacity() > KEEP {
+            self.unsent = BytesMut::new();
         }
         Poll::Ready(Ok(()))
     }
@@ -104,11 +137,8 @@ impl AsyncWrite for Connection {
         if !self.gathers() {
             return Pin::new(&mut self.stream).poll_write(cx, bytes);
         }
-        if self.unsent.len() >= GATHER {
-            ready!(self.poll_send(cx))?;
-        }
-        self.unsent.extend_from_slice(bytes);
-        Poll::Ready(Ok(bytes.len()))
+        ready!(self.poll_room(cx))?;
+        Poll::Ready(Ok(self.gather(bytes)))
     }
 
     fn poll_write_vectored(
@@ -119,15 +149,8 @@ impl AsyncWrite for Connection {
         if !self.gathers() {
             return Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
         }
-        if self.unsent.len() >= GATHER {
-            ready!(self.poll_send(cx))?;
-        }
-        let mut taken = 0;
-        for part in parts {
-            self.unsent.extend_from_slice(part);
-            taken += part.len();
-        }
-        Poll::Ready(Ok(taken))
+        ready!(self.poll_room(cx))?;
+        Poll::Ready(Ok(parts.iter().map(|part| self.gather(part)).sum()))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -135,10 +158,7 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.unsent.is_empty() {
-            return Pin::new(&mut self.stream).poll_flush(cx);
-        }
-        if !self.flush_waits {
+        if !self.unsent.is_empty() && !self.flush_waits {
             self.flush_waits = true;
             cx.waker().wake_by_ref();
             return Poll::Pending;

@@ -18,7 +18,7 @@ async fn a_served_inventory_answers_expires_and_stops() {
     let shutdown = Shutdown::new();
     let serving = tokio::spawn(inventory::serve(listener, config, server, shutdown.clone()));
 
-    let client = proto::client::Inventory::new(Upstream::new(&address, 1).unwrap());
+    let client = proto::client::Inventory::new(Upstream::new(&address).unwrap());
     let watched = Request::new(pb::WatchStockRequest { book_ids: vec![1], ..Default::default() });
     let mut changes = client.watch_stock(watched).await.unwrap().into_inner();
     let first = changes.next().await.unwrap().unwrap().stock.unwrap();

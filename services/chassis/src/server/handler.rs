@@ -1,22 +1,27 @@
-//! What a port does with a request, and whose pages may send one.
+//! What a port does with a request.
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::header::{HeaderName, ORIGIN};
-use http::{HeaderValue, Method, Request, Response, Uri};
+use axum::response::IntoResponse;
+use futures_util::FutureExt;
+use http::header::{ETAG, HeaderName, ORIGIN, VARY};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tower::{Layer, Service, ServiceExt};
-use tower_http::cors::{AllowOrigin, Any, CorsLayer};
+use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
 use crate::grpc::Routes;
+use crate::origin;
 
-type BoxFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 /// Answers the requests of one port.
 #[derive(Clone)]
@@ -56,47 +61,66 @@ impl Handler {
 impl hyper::service::Service<Request<Incoming>> for Handler {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = BoxFuture;
+    type Future = Answer;
 
-    fn call(&self, request: Request<Incoming>) -> BoxFuture {
+    fn call(&self, request: Request<Incoming>) -> Answer {
         // Only a page has an origin. Everybody else is spared the headers that only a browser reads.
         if request.headers().contains_key(ORIGIN) {
-            let service = self.cors.layer(self.target.clone());
-            return Box::pin(service.oneshot(request));
+            return Box::pin(self.cors.layer(self.target.clone()).oneshot(request));
         }
         self.target.answer(request)
-    }
-}
-
-impl Target {
-    fn answer(&self, request: Request<Incoming>) -> BoxFuture {
-        if let Some(routes) = &self.grpc {
-            let path = request.uri().path();
-            let health = matches!(path, "/healthz" | "/readyz");
-            if routes.has(path) || (self.grpc_first && !health) {
-                return routes.answer(request.map(tonic::body::Body::new));
-            }
-        }
-        let mut router = self.http.clone();
-        Box::pin(router.call(request.map(Body::new)))
     }
 }
 
 impl Service<Request<Incoming>> for Target {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = BoxFuture;
+    type Future = Answer;
 
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
-        std::task::Poll::Ready(Ok(()))
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Incoming>) -> BoxFuture {
+    fn call(&mut self, request: Request<Incoming>) -> Answer {
         self.answer(request)
     }
 }
 
-/// Pages from loopback and from `origins` may call with any header and read what each API style answers with.
+impl Target {
+    fn answer(&self, request: Request<Incoming>) -> Answer {
+        let path = request.uri().path();
+        match &self.grpc {
+            Some(routes) if routes.has(path) || (self.grpc_first && !is_health(path)) => {
+                routes.answer(request.map(tonic::body::Body::new))
+            }
+            _ => self.answer_http(request),
+        }
+    }
+
+    fn answer_http(&self, request: Request<Incoming>) -> Answer {
+        let page = request.headers().contains_key(ORIGIN);
+        let answer = self.http.clone().call(request.map(Body::new));
+        // A handler that panics ends its own call, not the connection.
+        let answer = AssertUnwindSafe(answer).catch_unwind();
+        Box::pin(async move {
+            let Ok(answer) = answer.await else {
+                return Ok((StatusCode::INTERNAL_SERVER_ERROR, "the server failed\n").into_response());
+            };
+            let mut response = answer?;
+            // A cache must not give a page what it kept for somebody else: that lacks the headers for pages.
+            if !page && response.headers().contains_key(ETAG) {
+                response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+            }
+            Ok(response)
+        })
+    }
+}
+
+fn is_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
+/// Pages that [`origin::may_call`] lets in may call with any header, and read what each API style answers with.
 fn cors(origins: &[String]) -> CorsLayer {
     // gRPC-Web sends an error without messages as HTTP headers, which a page sees only when they are exposed.
     let exposed = [
@@ -111,39 +135,15 @@ fn cors(origins: &[String]) -> CorsLayer {
     ];
     let layer = CorsLayer::new()
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::PUT, Method::DELETE])
-        .allow_headers(Any)
+        // The ones that the page asks for: `*` would leave `authorization` out.
+        .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(exposed.map(HeaderName::from_static))
         .max_age(Duration::from_secs(600));
-    if origins.iter().any(|origin| origin == "*") {
+    if origin::all(origins) {
         return layer.allow_origin(Any);
     }
     let origins = origins.to_vec();
     layer.allow_origin(AllowOrigin::predicate(move |origin: &HeaderValue, _: &_| {
-        let Ok(origin) = origin.to_str() else { return false };
-        is_loopback(origin) || origins.iter().any(|allowed| allowed == origin)
+        origin.to_str().is_ok_and(|origin| origin::may_call(origin, &origins))
     }))
-}
-
-fn is_loopback(origin: &str) -> bool {
-    let Ok(uri) = origin.parse::<Uri>() else { return false };
-    matches!(uri.host(), Some("localhost" | "127.0.0.1" | "[::1]"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_loopback_names_are_loopback() {
-        for (origin, loopback) in [
-            ("http://localhost:3000", true),
-            ("http://127.0.0.1:5300", true),
-            ("http://[::1]:5300", true),
-            ("http://localhost.example", false),
-            ("http://127.0.0.1.example:80", false),
-            ("null", false),
-        ] {
-            assert_eq!(is_loopback(origin), loopback, "{origin}");
-        }
-    }
 }
