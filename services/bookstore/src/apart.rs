@@ -7,7 +7,8 @@ use chassis::{Listener, ServerConfig, Shutdown, Upstream};
 use proto::Services;
 
 use crate::banner;
-use crate::up::bind;
+use crate::metrics::{Metrics, MetricsArgs};
+use crate::up::{bind, until_signal};
 
 /// Where a process listens, and how. Each process puts its own default port in.
 #[derive(Debug, clap::Args)]
@@ -21,12 +22,18 @@ struct Listen {
     port: u16,
 
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     server: ServerConfig,
 }
 
 impl Listen {
     fn bind(&self) -> anyhow::Result<Listener> {
         bind(self.listen, self.port, self.server.thread_count())
+    }
+
+    fn bind_metrics(&self) -> anyhow::Result<Metrics> {
+        self.metrics.bind(self.listen, self.port)
     }
 }
 
@@ -97,19 +104,10 @@ fn upstream(url: &str) -> anyhow::Result<Upstream> {
     Upstream::new(url).map_err(anyhow::Error::msg)
 }
 
-/// Serves until a signal.
-async fn until_signal(
-    shutdown: Shutdown,
-    serving: impl Future<Output = std::io::Result<()>>,
-) -> anyhow::Result<()> {
-    let (served, signalled) = tokio::join!(serving, shutdown.begin_on_signal());
-    signalled?;
-    Ok(served?)
-}
-
 /// Settings of `bookstore catalog`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("port", |arg| arg.default_value("5311")))]
+#[command(mut_arg("metrics_port", |arg| arg.default_value("5391")))]
 pub(crate) struct CatalogArgs {
     #[command(flatten)]
     listen: Listen,
@@ -122,17 +120,19 @@ pub(crate) struct CatalogArgs {
 impl CatalogArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
+        let metrics = self.listen.bind_metrics()?;
         let inventory = self.inventory.connect()?;
         let shutdown = Shutdown::new();
-        banner::service("catalog", listener.local_addr());
+        banner::service("catalog", listener.local_addr(), metrics.address());
         let serving = catalog::serve(listener, self.config, inventory, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving).await
+        until_signal(shutdown, serving, metrics).await
     }
 }
 
 /// Settings of `bookstore inventory`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("port", |arg| arg.default_value("5312")))]
+#[command(mut_arg("metrics_port", |arg| arg.default_value("5392")))]
 pub(crate) struct InventoryArgs {
     #[command(flatten)]
     listen: Listen,
@@ -149,17 +149,19 @@ pub(crate) struct InventoryArgs {
 impl InventoryArgs {
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
+        let metrics = self.listen.bind_metrics()?;
         self.config.books = self.books;
         let shutdown = Shutdown::new();
-        banner::service("inventory", listener.local_addr());
+        banner::service("inventory", listener.local_addr(), metrics.address());
         let serving = inventory::serve(listener, self.config, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving).await
+        until_signal(shutdown, serving, metrics).await
     }
 }
 
 /// Settings of `bookstore ordering`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("port", |arg| arg.default_value("5313")))]
+#[command(mut_arg("metrics_port", |arg| arg.default_value("5393")))]
 pub(crate) struct OrderingArgs {
     #[command(flatten)]
     listen: Listen,
@@ -174,19 +176,21 @@ pub(crate) struct OrderingArgs {
 impl OrderingArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
+        let metrics = self.listen.bind_metrics()?;
         let catalog = self.catalog.connect()?;
         let inventory = self.inventory.connect()?;
         let shutdown = Shutdown::new();
-        banner::service("ordering", listener.local_addr());
+        banner::service("ordering", listener.local_addr(), metrics.address());
         let serving =
             ordering::serve(listener, self.config, catalog, inventory, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving).await
+        until_signal(shutdown, serving, metrics).await
     }
 }
 
 /// Settings of `bookstore graphql-bff`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("port", |arg| arg.default_value("5310")))]
+#[command(mut_arg("metrics_port", |arg| arg.default_value("5394")))]
 pub(crate) struct GraphqlArgs {
     #[command(flatten)]
     listen: Listen,
@@ -199,18 +203,20 @@ pub(crate) struct GraphqlArgs {
 impl GraphqlArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
+        let metrics = self.listen.bind_metrics()?;
         let services = self.services.connect()?;
         let shutdown = Shutdown::new();
-        banner::graphql(listener.local_addr());
+        banner::graphql(listener.local_addr(), metrics.address());
         let serving =
             graphql_bff::serve(listener, self.config, services, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving).await
+        until_signal(shutdown, serving, metrics).await
     }
 }
 
 /// Settings of `bookstore rest-facade`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("port", |arg| arg.default_value("5300")))]
+#[command(mut_arg("metrics_port", |arg| arg.default_value("5395")))]
 pub(crate) struct RestArgs {
     #[command(flatten)]
     listen: Listen,
@@ -223,11 +229,12 @@ pub(crate) struct RestArgs {
 impl RestArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
+        let metrics = self.listen.bind_metrics()?;
         let services = self.services.connect()?;
         let shutdown = Shutdown::new();
-        banner::rest(listener.local_addr());
+        banner::rest(listener.local_addr(), metrics.address());
         let serving =
             rest_facade::serve(listener, self.config, services, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving).await
+        until_signal(shutdown, serving, metrics).await
     }
 }

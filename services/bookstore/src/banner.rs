@@ -19,13 +19,18 @@ fn curl_graphql(at: SocketAddr) -> String {
     )
 }
 
-pub(crate) fn suite(http: SocketAddr, grpc: SocketAddr) {
+fn measured(name: &str, at: SocketAddr) -> String {
+    format!("{name}: metrics on http://{at}/metrics\n")
+}
+
+pub(crate) fn suite(http: SocketAddr, grpc: SocketAddr, metrics: SocketAddr) {
     say(&format!(
         "\
 REST      http://{http}/api/v1/books   docs: http://{http}/docs
 GraphQL   http://{http}/graphql   GraphiQL: http://{http}/graphiql
 gRPC-Web  http://{http}
 gRPC      {grpc}
+Metrics   http://{metrics}/metrics
 
 Calls to paste:
 {rest}{graphql}  printf '\\0\\0\\0\\0\\4\\10\\1\\20\\2' | curl -s http://{http}/bookstore.catalog.v1.CatalogService/GetBookDetail \\
@@ -39,24 +44,27 @@ Ctrl-C stops it.
     ));
 }
 
-pub(crate) fn service(name: &str, at: SocketAddr) {
+pub(crate) fn service(name: &str, at: SocketAddr, metrics: SocketAddr) {
     let service =
         format!("{}{}", name.get(..1).unwrap_or_default().to_uppercase(), name.get(1..).unwrap_or_default());
     say(&format!(
-        "{name}: gRPC and gRPC-Web on {at}\n  grpcurl -plaintext {at} describe bookstore.{name}.v1.{service}Service\n"
+        "{name}: gRPC and gRPC-Web on {at}\n  grpcurl -plaintext {at} describe bookstore.{name}.v1.{service}Service\n{}",
+        measured(name, metrics)
     ));
 }
 
-pub(crate) fn graphql(at: SocketAddr) {
+pub(crate) fn graphql(at: SocketAddr, metrics: SocketAddr) {
     say(&format!(
-        "graphql-bff: GraphQL on http://{at}/graphql   GraphiQL: http://{at}/graphiql\n{}",
-        curl_graphql(at)
+        "graphql-bff: GraphQL on http://{at}/graphql   GraphiQL: http://{at}/graphiql\n{}{}",
+        curl_graphql(at),
+        measured("graphql-bff", metrics)
     ));
 }
 
-pub(crate) fn rest(at: SocketAddr) {
+pub(crate) fn rest(at: SocketAddr, metrics: SocketAddr) {
     say(&format!(
-        "rest-facade: REST on http://{at}/api/v1/books   docs: http://{at}/docs\n{}",
-        curl_rest(at)
+        "rest-facade: REST on http://{at}/api/v1/books   docs: http://{at}/docs\n{}{}",
+        curl_rest(at),
+        measured("rest-facade", metrics)
     ));
 }

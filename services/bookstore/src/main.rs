@@ -3,6 +3,7 @@
 mod apart;
 mod banner;
 mod compare;
+mod metrics;
 mod up;
 
 use std::io::Write as _;

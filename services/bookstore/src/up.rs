@@ -1,5 +1,6 @@
 //! The whole suite in one process: a call from an edge to a service is a function call.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,9 +17,11 @@ use proto::inventory::v1::inventory_service_server::InventoryServiceServer;
 use proto::ordering::v1::ordering_service_server::OrderingServiceServer;
 
 use crate::banner;
+use crate::metrics::{Metrics, MetricsArgs};
 
 /// Settings of `bookstore up`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("metrics_port", |arg| arg.default_value("5390")))]
 pub(crate) struct Args {
     /// Address to listen on
     #[arg(long, env = "BOOKSTORE_LISTEN", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
@@ -32,6 +35,8 @@ pub(crate) struct Args {
     #[arg(long, env = "BOOKSTORE_GRPC_PORT", default_value_t = 5301)]
     grpc_port: u16,
 
+    #[command(flatten)]
+    metrics: MetricsArgs,
     #[command(flatten)]
     server: ServerConfig,
     #[command(flatten)]
@@ -53,6 +58,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     let threads = args.server.thread_count();
     let http = bind(args.listen, args.port, threads)?;
     let grpc = bind(args.listen, args.grpc_port, threads)?;
+    let metrics = args.metrics.bind(args.listen, args.port)?;
 
     let inventory = Arc::new(Inventory::new(&args.inventory));
     let catalog = Arc::new(Catalog::new(&args.catalog, inventory.clone()));
@@ -69,18 +75,24 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     let router = rest_facade::router(services.clone(), &args.rest, shutdown.clone())
         .merge(graphql_bff::router(services, &args.graphql, shutdown.clone()));
 
-    banner::suite(http.local_addr(), grpc.local_addr());
+    banner::suite(http.local_addr(), grpc.local_addr(), metrics.address());
     let server = Server::new(args.server, shutdown.clone())
         .http_and_grpc(http, router, routes.clone())
         .grpc(grpc, routes)
         .background(inventory.expire());
-    serve(server, shutdown).await
+    until_signal(shutdown, server.run(), metrics).await
 }
 
-/// Runs the server until a signal, then drains it.
-pub(crate) async fn serve(server: Server, shutdown: Shutdown) -> anyhow::Result<()> {
-    let (served, signalled) = tokio::join!(server.run(), shutdown.begin_on_signal());
+/// Serves until a signal, then drains.
+pub(crate) async fn until_signal(
+    shutdown: Shutdown,
+    serving: impl Future<Output = io::Result<()>>,
+    metrics: Metrics,
+) -> anyhow::Result<()> {
+    let (served, measured, signalled) =
+        tokio::join!(serving, metrics.serve(shutdown.clone()), shutdown.begin_on_signal());
     signalled.context("can't listen for signals")?;
+    measured.context("can't serve /metrics")?;
     served.context("can't serve")
 }
 

@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod grpc;
+pub mod metrics;
 pub mod origin;
 pub mod page;
 pub mod probe;
