@@ -57,6 +57,10 @@ pub struct Args {
     #[arg(long, value_name = "URL", conflicts_with = "shape")]
     pub(crate) target: Option<String>,
 
+    /// Where the target's /metrics are, for its CPU time [default: the target's host, port 5390]
+    #[arg(long, value_name = "URL", requires = "target")]
+    pub(crate) target_metrics: Option<String>,
+
     /// Add this to every round trip, as in 80ms: a simulated network
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub(crate) rtt: Option<Duration>,

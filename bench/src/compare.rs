@@ -46,7 +46,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
         complain(&format!("no scenario has such a row; these are:\n{}", list(&cases)));
         return Ok(USAGE);
     }
-    if let Some(&streams) = args.streams_per_connection.iter().find(|n| args.clients % **n != 0) {
+    if let Some(&streams) = args.streams_per_connection.iter().find(|n| !args.clients.is_multiple_of(**n)) {
         complain(&format!("{} clients can't be shared out to connections of {streams}", args.clients));
         return Ok(USAGE);
     }
@@ -121,6 +121,8 @@ fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> an
         starter.cores = None;
     }
     let cores = starter.cores;
+    let metrics_at = args.target_metrics.as_deref();
+    let metrics = args.target.as_deref().map(|target| run::Metrics::of(target, metrics_at)).transpose()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = Instant::now();
     let mut runner = Runner {
@@ -128,6 +130,7 @@ fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> an
         starter,
         shape: args.shape,
         target: args.target.clone(),
+        metrics,
         rtt: args.rtt,
         clients: args.clients,
         rate: args.rate,

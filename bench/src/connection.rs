@@ -196,9 +196,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come, and hands over every reply that is complete.
+    /// Reads what has come, and hands over every reply that is complete. `ended` says that the server has no more to
+    /// say, so that its end is to be read too.
     pub fn receive(
         &mut self,
+        ended: bool,
         on_answer: &mut impl FnMut(Tag, Answer<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         loop {
@@ -228,7 +230,7 @@ impl Connection {
                 self.filled -= used;
             }
             // Less than there was room for: the socket is empty, and asking again would cost a call.
-            if count < room {
+            if count < room && !ended {
                 return Ok(());
             }
         }

@@ -83,10 +83,13 @@ const DEFAULT_TABLE_BYTES: usize = 4096;
 /// No header of ours or of a server is near it.
 const MAX_TEXT_BYTES: usize = 1 << 16;
 
+/// A name and a value.
+type Entry = (Box<[u8]>, Box<[u8]>);
+
 /// Decodes the header blocks of one connection.
 #[derive(Debug)]
 pub struct Decoder {
-    table: VecDeque<(Box<[u8]>, Box<[u8]>)>,
+    table: VecDeque<Entry>,
     bytes: usize,
     limit: usize,
     name: Vec<u8>,
@@ -234,7 +237,11 @@ fn text(block: &mut &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         return Err(Malformed("a string that is too long"));
     }
     out.clear();
-    if coded { huffman::decode(bytes, out) } else { Ok(out.extend_from_slice(bytes)) }
+    if coded {
+        return huffman::decode(bytes, out);
+    }
+    out.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// The header blocks of one kind of request.

@@ -102,6 +102,9 @@ struct Driver<'a> {
     expects: Vec<crate::request::Expect>,
 }
 
+/// When the measured time began, and what was read then.
+type Start = (Instant, Traffic, Option<u64>, Vec<Option<u64>>);
+
 /// Runs the load. Nothing when `stop` was set meanwhile. `probe` reads what is to be read at both ends.
 pub fn run(
     setting: &Setting<'_>,
@@ -131,7 +134,7 @@ pub fn run(
     driver.begin(Instant::now());
     let mut events = Events::with_capacity(1024);
     let measure_at = Instant::now() + warmup;
-    let mut measured_from: Option<(Instant, Traffic, Option<u64>, Vec<Option<u64>>)> = None;
+    let mut measured_from: Option<Start> = None;
     let mut heard = Instant::now();
     loop {
         while let Some(send) = driver.to_send.pop() {
@@ -171,9 +174,10 @@ pub fn run(
         for event in &events {
             let index = event.token().0;
             let Some(connection) = connections.get_mut(index) else { continue };
-            if event.is_readable() || event.is_read_closed() || event.is_error() {
+            let ended = event.is_read_closed() || event.is_error();
+            if event.is_readable() || ended {
                 heard = now;
-                connection.receive(&mut |tag, answer| driver.on_answer(index, tag, answer))?;
+                connection.receive(ended, &mut |tag, answer| driver.on_answer(index, tag, answer))?;
                 while let Some(send) = driver.to_send.pop() {
                     put(&mut connections, send, setting, &prepared, &mut follows, &driver)?;
                 }

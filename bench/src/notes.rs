@@ -29,7 +29,7 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
     }
     if report.rows.iter().any(|row| row.server_cpu_us_per_op.is_none()) {
         say(if knobs.target.is_some() {
-            "Server CPU: the target has no process_cpu_seconds_total in its /metrics, so the column is empty."
+            "Server CPU: the target's /metrics couldn't be read or have no process_cpu_seconds_total, so the column is empty; --target-metrics says where they are."
                 .to_owned()
         } else {
             "Server CPU couldn't be read from /proc, so the column is empty.".to_owned()

@@ -70,6 +70,14 @@ pub(crate) struct Round {
     pub(crate) peak_memory_bytes: Option<u64>,
 }
 
+/// A load and what it was put on.
+struct Loaded {
+    measured: Measured,
+    recipe: Recipe,
+    peak_memory_bytes: Option<u64>,
+    processes: Vec<&'static str>,
+}
+
 /// How rounds are run.
 pub(crate) struct Runner<'a> {
     /// The scenarios.
@@ -80,6 +88,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) shape: Shape,
     /// A suite that runs elsewhere.
     pub(crate) target: Option<String>,
+    /// Where that suite's `/metrics` are.
+    pub(crate) metrics: Option<Metrics>,
     /// Delay per round trip.
     pub(crate) rtt: Option<Duration>,
     /// Operations under way at once.
@@ -141,7 +151,7 @@ impl Runner<'_> {
         let (clients, rate) = (std::mem::replace(&mut self.clients, 1), self.rate.take());
         let result = self.measure(&plan, short, short);
         (self.clients, self.rate) = (clients, rate);
-        let Some((measured, recipe, ..)) = result? else { return Ok(()) };
+        let Some(Loaded { measured, recipe, .. }) = result? else { return Ok(()) };
         let replies = measured.operations * recipe.requests() as u64;
         ensure!(replies > 0, "no reply to take the floor's size from");
         let status = match recipe.calls.first().map(|call| call.expect) {
@@ -157,10 +167,8 @@ impl Runner<'_> {
 
     /// Measures a row once. Nothing when the run was stopped.
     pub(crate) fn round(&mut self, plan: &Plan) -> anyhow::Result<Option<Round>> {
-        let Some((measured, _, peak_memory_bytes, names)) = self.measure(plan, self.warmup, self.duration)?
-        else {
-            return Ok(None);
-        };
+        let Some(loaded) = self.measure(plan, self.warmup, self.duration)? else { return Ok(None) };
+        let Loaded { measured, peak_memory_bytes, processes, .. } = loaded;
         ensure!(
             measured.operations > 0,
             "no operation ended within {:?}: use a longer --duration",
@@ -176,7 +184,7 @@ impl Runner<'_> {
             .collect();
         let spent = spent.filter(|spent| !spent.is_empty());
         let server_ns = spent.as_ref().map(|spent| spent.iter().sum::<u64>() as f64);
-        let by_process = names.into_iter().zip(spent.unwrap_or_default());
+        let by_process = processes.into_iter().zip(spent.unwrap_or_default());
         let percentile = |p: f64| measured.latency.value_at_quantile(p) as f64 / 1e3;
         Ok(Some(Round {
             operations: measured.operations,
@@ -197,7 +205,7 @@ impl Runner<'_> {
         plan: &Plan,
         warmup: Duration,
         duration: Duration,
-    ) -> anyhow::Result<Option<(Measured, Recipe, Option<u64>, Vec<&'static str>)>> {
+    ) -> anyhow::Result<Option<Loaded>> {
         let case = self.case(plan)?;
         let row = format!("{}, {} over HTTP/{}", case.id, plan.style().title(), plan.http.as_str());
         let (mut suite, authority) = self.start(plan).with_context(|| row.clone())?;
@@ -221,7 +229,7 @@ impl Runner<'_> {
         authority: Option<String>,
         warmup: Duration,
         duration: Duration,
-    ) -> anyhow::Result<Option<(Measured, Recipe, Option<u64>, Vec<&'static str>)>> {
+    ) -> anyhow::Result<Option<Loaded>> {
         let operation = self.case(plan)?.operation;
         let (way, style) = match &plan.way {
             Some(way) => (way.clone(), way.style),
@@ -265,23 +273,19 @@ impl Runner<'_> {
                 Ok(())
             }
         };
-        let target =
-            (self.target.as_deref()).filter(|_| style != Style::Floor).map(|_| setting.authority.clone());
-        let mut probe = || match &target {
-            Some(authority) => vec![target_cpu_ns(server, authority)],
-            None => suite.cpu_ns(),
-        };
+        let metrics = self.metrics.as_ref().filter(|_| style != Style::Floor);
+        let mut probe = || metrics.map_or_else(|| suite.cpu_ns(), |metrics| vec![metrics.cpu_ns()]);
         let measured = load::run(&setting, warmup, duration, &mut check, &mut probe, self.stop)?;
         let Some(measured) = measured else { return Ok(None) };
-        let peak = suite.peak_memory_bytes().filter(|bytes| *bytes > 0);
+        let peak_memory_bytes = suite.peak_memory_bytes().filter(|bytes| *bytes > 0);
         if let Some((order, id, at)) = last
             && at.elapsed().as_secs_f64() < suite::RESERVATION_TTL_S
         {
             let order = format!("{run}-{order:010}");
             self.look_up(style, operation, &suite.addresses, &setting.authority, &id, &order)?;
         }
-        let names = suite.processes().map(|(name, _)| name).collect();
-        Ok(Some((measured, recipe, peak, names)))
+        let processes = suite.processes().map(|(name, _)| name).collect();
+        Ok(Some(Loaded { measured, recipe, peak_memory_bytes, processes }))
     }
 
     /// What the service holds, read in two other styles that have to agree.
@@ -327,13 +331,37 @@ impl Runner<'_> {
     }
 }
 
-/// The CPU time that a suite elsewhere says it has had.
-fn target_cpu_ns(address: SocketAddr, authority: &str) -> Option<u64> {
-    let body = lookup::ask(address, authority, &lookup::get("/metrics")).ok()?;
-    let text = std::str::from_utf8(&body).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
-    let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
-    Some((seconds * 1e9) as u64)
+/// Where a suite that runs elsewhere says what it costs.
+pub(crate) struct Metrics {
+    address: SocketAddr,
+    authority: String,
+}
+
+/// The port of `/metrics` when nobody says another.
+const METRICS_PORT: u16 = 5390;
+
+impl Metrics {
+    /// The one of a target: at this URL, else on its host at the usual port.
+    pub(crate) fn of(target: &str, url: Option<&str>) -> anyhow::Result<Self> {
+        let (address, authority) = match url {
+            Some(url) => suite::locate(url)?,
+            None => {
+                let (mut address, _) = suite::locate(target)?;
+                address.set_port(METRICS_PORT);
+                (address, address.to_string())
+            }
+        };
+        Ok(Self { address, authority })
+    }
+
+    /// The CPU time that the process says it has had.
+    pub(crate) fn cpu_ns(&self) -> Option<u64> {
+        let body = lookup::ask(self.address, &self.authority, &lookup::get("/metrics")).ok()?;
+        let text = std::str::from_utf8(&body).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
+        let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
+        Some((seconds * 1e9) as u64)
+    }
 }
 
 /// Whether the target answers as a bookstore does.

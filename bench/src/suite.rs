@@ -281,14 +281,20 @@ impl Drop for Suite {
     }
 }
 
-/// A suite that runs elsewhere: `host:port` of its HTTP port, perhaps with `http://`; gRPC is taken from the same port,
-/// which serves it too.
+/// A suite that runs elsewhere, and its name in requests. gRPC is taken from its HTTP port, which serves it too.
 pub fn target(url: &str) -> anyhow::Result<(Suite, String)> {
-    let authority = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-    ensure!(!authority.contains('/') && authority.contains(':'), "a target is http://host:port, not {url}");
-    let mut found = authority.to_socket_addrs().with_context(|| format!("can't find {authority}"))?;
-    let address = found.next().with_context(|| format!("can't find {authority}"))?;
+    let (address, authority) = locate(url)?;
     let addresses =
         Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
-    Ok((Suite { children: Vec::new(), started: Instant::now(), addresses }, authority.to_owned()))
+    Ok((Suite { children: Vec::new(), started: Instant::now(), addresses }, authority))
+}
+
+/// The address of `http://host:port`, and the host and port as they stand there. A path is left out of account.
+pub fn locate(url: &str) -> anyhow::Result<(SocketAddr, String)> {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    let authority = rest.split('/').next().unwrap_or_default();
+    ensure!(authority.contains(':'), "a target is http://host:port, not {url}");
+    let mut found = authority.to_socket_addrs().with_context(|| format!("can't find {authority}"))?;
+    let address = found.next().with_context(|| format!("can't find {authority}"))?;
+    Ok((address, authority.to_owned()))
 }

@@ -135,23 +135,17 @@ impl Two {
                     self.block.extend_from_slice(frame.payload);
                     self.headers(stream, flags | (frame.flags & flag::END_HEADERS), on_answer)?;
                 }
-                kind::SETTINGS => {
-                    if !frame.has(flag::ACK) {
-                        self.settings(frame)?;
-                        http2::put(out, kind::SETTINGS, flag::ACK, 0, &[]);
-                    }
+                kind::SETTINGS if !frame.has(flag::ACK) => {
+                    self.settings(frame)?;
+                    http2::put(out, kind::SETTINGS, flag::ACK, 0, &[]);
                 }
-                kind::PING => {
-                    if !frame.has(flag::ACK) {
-                        http2::put(out, kind::PING, flag::ACK, 0, frame.payload);
-                    }
+                kind::PING if !frame.has(flag::ACK) => {
+                    http2::put(out, kind::PING, flag::ACK, 0, frame.payload);
                 }
-                kind::WINDOW_UPDATE => {
-                    // Streams have room for the whole body from the start.
-                    if frame.stream == 0 {
-                        self.window += i64::from(frame.number().map_err(broken)? & 0x7fff_ffff);
-                        self.unblock(out);
-                    }
+                // Streams have room for the whole body from the start.
+                kind::WINDOW_UPDATE if frame.stream == 0 => {
+                    self.window += i64::from(frame.number().map_err(broken)? & 0x7fff_ffff);
+                    self.unblock(out);
                 }
                 kind::RST_STREAM => {
                     let code = frame.number().map_err(broken)?;
@@ -166,7 +160,7 @@ impl Two {
                     bail!("the server said goodbye with error code {}", code.unwrap_or_default());
                 }
                 kind::PUSH_PROMISE => bail!("a push, which was turned off"),
-                // Frames of other types are to be ignored.
+                // What is left needs no answer; frames of other types are to be ignored.
                 _ => {}
             }
         }
