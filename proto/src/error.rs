@@ -70,7 +70,7 @@ reasons! {
     /// The route exists, but not for this HTTP method.
     MethodNotAllowed = "METHOD_NOT_ALLOWED", Unimplemented;
     /// The body's media type is not one that this route reads.
-    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", InvalidArgument;
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", Unimplemented;
     /// Another book has this SKU.
     SkuTaken = "SKU_TAKEN", AlreadyExists;
     /// Fewer units are left than were asked for.
