@@ -12,6 +12,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tonic::transport::Channel;
 
 /// Longer than any call of ours may take: a test that waits so long has failed.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -103,6 +104,11 @@ pub(crate) async fn get(at: SocketAddr, path: &str) -> Reply {
 pub(crate) async fn post_json(at: SocketAddr, path: &str, body: &Value) -> Reply {
     let headers = [("content-type", "application/json")];
     send(Version::Http1, at, request("POST", path, &headers, body.to_string())).await
+}
+
+/// A connection for generated clients.
+pub(crate) async fn connect(at: SocketAddr) -> Channel {
+    Channel::from_shared(format!("http://{at}")).unwrap().connect().await.unwrap()
 }
 
 /// A frame of gRPC or gRPC-Web around a message.

@@ -8,6 +8,11 @@
     reason = "a test stops at the first surprise; clippy knows that of test functions, not of what they share"
 )]
 
+mod bodies;
+mod grpc;
 mod harness;
 mod http;
 mod parity;
+mod process;
+mod streams;
+mod tidy;

@@ -59,7 +59,7 @@ pub(crate) fn refusal(status: &tonic::Status) -> Refusal {
 }
 
 /// The trailers of gRPC-Web: a block of HTTP/1.1 headers.
-fn headers_of(block: &[u8]) -> HeaderMap {
+pub(crate) fn headers_of(block: &[u8]) -> HeaderMap {
     let lines = std::str::from_utf8(block).unwrap().split("\r\n").filter(|line| !line.is_empty());
     let pairs = lines.map(|line| line.split_once(':').unwrap());
     pairs.map(|(name, value)| (name.parse().unwrap(), value.trim().parse().unwrap())).collect()
