@@ -106,7 +106,7 @@ fn list(cases: &[Case]) -> String {
 /// Warm-up, measured time and number of rounds.
 fn times(args: &Args) -> (Duration, Duration, usize) {
     let ms = Duration::from_millis;
-    let (warmup, duration, rounds) = if args.quick { (ms(40), ms(100), 1) } else { (ms(200), ms(500), 5) };
+    let (warmup, duration, rounds) = if args.quick { (ms(40), ms(200), 1) } else { (ms(200), ms(500), 5) };
     (args.warmup.unwrap_or(warmup), args.duration.unwrap_or(duration), args.rounds.unwrap_or(rounds))
 }
 

@@ -66,7 +66,7 @@ struct Client {
     used: u32,
 }
 
-const READ_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = 64 << 10;
 const LISTENER: Token = Token(usize::MAX);
 
 /// Serves for ever, on a free port of loopback that `announce` is told.

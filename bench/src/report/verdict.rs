@@ -20,7 +20,7 @@ pub fn verdicts(report: &Report) -> Vec<String> {
                 continue;
             }
             let text = if losses.is_empty() {
-                "loses nothing".to_owned()
+                "loses nothing that these rounds can tell".to_owned()
             } else {
                 format!("loses on {}", losses.join("; on "))
             };
@@ -30,41 +30,46 @@ pub fn verdicts(report: &Report) -> Vec<String> {
     out
 }
 
+/// What is compared: its name, its figure in a row, its unit.
+type Measure = (&'static str, fn(&Row) -> Option<Figure>, &'static str);
+
+const MEASURES: [Measure; 3] = [
+    ("server CPU", |row| row.server_cpu_us_per_op, "µs"),
+    ("median latency", |row| Some(row.p50_us), "µs"),
+    ("bytes on the wire", |row| Figure::of([row.wire_bytes()]), "B"),
+];
+
 fn losses(own: &[&Row], all: &[&Row]) -> Vec<String> {
-    let cpu = |row: &Row| row.server_cpu_us_per_op.map(|Figure { median, .. }| median);
     let mut out = Vec::new();
-    type Measure<'a> = (&'a str, &'a dyn Fn(&Row) -> Option<f64>, &'a str);
-    let measures: [Measure<'_>; 3] = [
-        ("server CPU", &cpu, "µs"),
-        ("bytes on the wire", &|row| Some(row.wire_bytes()), "B"),
-        ("median latency", &|row| Some(row.p50_us.median), "µs"),
-    ];
-    for (what, of, unit) in measures {
-        // Like with like first: as many connections as clients, which every style can have.
+    for (what, of, unit) in MEASURES {
+        // Like with like first: as many connections as clients, which every style can have. Bytes don't depend on it.
         for (streams, how) in [(false, ""), (true, " with all clients on one connection")] {
             let alike = |row: &&&Row| (row.streams_per_connection > 1) == streams;
-            let Some((mine, figure)) = least(own.iter().filter(alike), of) else { continue };
+            let Some((_, mine)) = least(own.iter().filter(alike), of) else { continue };
             let Some((best, least)) = least(all.iter().filter(alike), of) else { continue };
-            if least > 0.0 && figure / least >= WORTH_SAYING && best.style != mine.style {
-                out.push(format!(
-                    "{what}{how} ({figure:.0} {unit}, {:.1} times {}'s {least:.0})",
-                    figure / least,
-                    title(best)
-                ));
+            let ratio = mine.median / least.median;
+            // Rounds that overlap tell nothing.
+            if (unit == "B" && streams) || mine.min <= least.max || ratio < WORTH_SAYING {
+                continue;
             }
+            let (mine, least) = (mine.median, least.median);
+            out.push(format!(
+                "{what}{how} ({mine:.0} {unit}, {ratio:.1} times {}'s {least:.0})",
+                title(best)
+            ));
         }
     }
     out
 }
 
+fn least<'a>(
+    rows: impl Iterator<Item = &'a &'a Row>,
+    of: fn(&Row) -> Option<Figure>,
+) -> Option<(&'a Row, Figure)> {
+    rows.filter_map(|row| Some((*row, of(row)?))).min_by(|a, b| a.1.median.total_cmp(&b.1.median))
+}
+
 fn title(row: &Row) -> String {
     let over = if row.http == Http::Two && row.style != Style::Grpc { " over HTTP/2" } else { "" };
     format!("{}{over}", row.style.title())
-}
-
-fn least<'a>(
-    rows: impl Iterator<Item = &'a &'a Row>,
-    of: &dyn Fn(&Row) -> Option<f64>,
-) -> Option<(&'a Row, f64)> {
-    rows.filter_map(|row| Some((*row, of(row)?))).min_by(|a, b| a.1.total_cmp(&b.1))
 }

@@ -211,7 +211,7 @@ fn verdicts_say_who_loses_what_and_to_whom() {
         "{verdicts:?}"
     );
     assert!(verdicts[0].contains("bytes on the wire (1600 B, 5.3 times gRPC's 300)"), "{verdicts:?}");
-    assert_eq!(verdicts[1], "detail: gRPC loses nothing.");
+    assert_eq!(verdicts[1], "detail: gRPC loses nothing that these rounds can tell.");
 }
 
 #[test]
