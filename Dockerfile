@@ -16,6 +16,7 @@ RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock -delete \
     done
 
 FROM rust:1.95-slim-bookworm AS build
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 WORKDIR /src
 COPY --from=manifests /src .
 RUN cargo build --release --locked -p bookstore
