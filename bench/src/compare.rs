@@ -27,6 +27,7 @@ const FOLDER: &str = "bookstore-compare";
 /// Runs the comparison; the exit code. `stop` is to be set when the user wants no more.
 pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
     if let Some((http, size)) = args.serve_floor {
+        process::end_with_parent();
         floor::serve(http, size, |address| print(&format!("floor {address}\n")))?;
         return Ok(0);
     }

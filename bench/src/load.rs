@@ -140,6 +140,7 @@ pub fn run(
         while let Some(send) = driver.to_send.pop() {
             put(&mut connections, send, setting, &prepared, &mut follows, &driver)?;
         }
+        // All that was read has been answered; the requests leave one after another, as wrk and h2load send them.
         for connection in &mut connections {
             connection.flush()?;
         }
@@ -182,9 +183,6 @@ pub fn run(
                     put(&mut connections, send, setting, &prepared, &mut follows, &driver)?;
                 }
             }
-            if let Some(connection) = connections.get_mut(index) {
-                connection.flush()?;
-            }
         }
         driver.begin_due();
     }
@@ -217,8 +215,7 @@ fn total(connections: &[Connection]) -> Traffic {
     })
 }
 
-/// Puts the requests in line on the connections that they belong to. Those of other connections than the one that is
-/// being read leave here.
+/// Puts the requests in line on the connections that they belong to.
 fn put(
     connections: &mut [Connection],
     send: Send,
@@ -237,9 +234,6 @@ fn put(
                 };
                 let connection = connections.get_mut(index).context("a client without a connection")?;
                 connection.send(request, Tag { client: client as u32, part: part as u32 }, order(client))?;
-                if setting.http == Http::One && prepared.len() > 1 {
-                    connection.flush()?;
-                }
             }
         }
         Send::Then { client, number, connection } => {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use serde::Serialize;
 
@@ -46,11 +45,9 @@ pub fn pin(cores: impl IntoIterator<Item = usize>) -> std::io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Asks a process to end.
-pub fn terminate(pid: u32) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
+/// Ends this process when the one that started it ends, however it ends.
+pub fn end_with_parent() {
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
 }
 
 /// Two cores for server and client that share nothing where that is possible: the server's first.
