@@ -2,15 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Shape, Suite};
+use crate::harness::{Suite, both};
 use crate::http::{self, Reply, Version};
 use crate::parity::rest;
-
-async fn both(test: impl AsyncFn(&Suite)) {
-    for shape in [Shape::Up, Shape::Apart] {
-        test(&*Suite::shared(shape).await).await;
-    }
-}
 
 const JSON: &str = "application/json";
 

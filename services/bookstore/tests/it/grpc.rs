@@ -15,59 +15,57 @@ use proto::inventory::v1 as inventory;
 use proto::inventory::v1::inventory_service_client::InventoryServiceClient;
 use proto::ordering::v1 as ordering;
 use proto::ordering::v1::ordering_service_client::OrderingServiceClient;
-use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::harness::{Shape, Suite, until};
+use crate::harness::{Shape, Suite, both};
 use crate::http::{self, Reply, Version, connect};
 use crate::parity::{grpc, message};
 
-const CATALOG: &str = "bookstore.catalog.v1.CatalogService";
+pub(crate) const CATALOG: &str = "bookstore.catalog.v1.CatalogService";
 const INVENTORY: &str = "bookstore.inventory.v1.InventoryService";
 const ORDERING: &str = "bookstore.ordering.v1.OrderingService";
 
-const GET_DETAIL: &str = "/bookstore.catalog.v1.CatalogService/GetBookDetail";
+pub(crate) const GET_DETAIL: &str = "/bookstore.catalog.v1.CatalogService/GetBookDetail";
 
 /// Book 1 with two reviews.
-fn detail() -> Vec<u8> {
+pub(crate) fn detail() -> Vec<u8> {
     let bytes = catalog::GetBookDetailRequest { book_id: 1, review_count: 2 }.encode_to_vec();
     assert_eq!(bytes, [8, 1, 16, 2], "the bytes that others have published");
     bytes
 }
 
 /// A call over HTTP/2 with these headers, its body as it is.
-async fn call(at: SocketAddr, path: &str, headers: &[(&str, &str)], body: impl Into<bytes::Bytes>) -> Reply {
+pub(crate) async fn call(
+    at: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<bytes::Bytes>,
+) -> Reply {
     let headers = [&[("content-type", "application/grpc"), ("te", "trailers")], headers].concat();
     http::send(Version::Http2, at, http::request("POST", path, &headers, body)).await
 }
 
 /// A call over HTTP/1.1 as gRPC-Web, with this media type.
-async fn call_web(at: SocketAddr, path: &str, kind: &str, body: impl Into<bytes::Bytes>) -> Reply {
+pub(crate) async fn call_web(at: SocketAddr, path: &str, kind: &str, body: impl Into<bytes::Bytes>) -> Reply {
     let headers = [("content-type", kind), ("origin", "http://localhost:3000")];
     http::send(Version::Http1, at, http::request("POST", path, &headers, body)).await
 }
 
-fn status(headers: &HeaderMap, trailers: &HeaderMap) -> Status {
+pub(crate) fn status(headers: &HeaderMap, trailers: &HeaderMap) -> Status {
     let status = Status::from_header_map(trailers).or_else(|| Status::from_header_map(headers));
     status.unwrap_or_else(|| panic!("no status: {headers:?} {trailers:?}"))
 }
 
 /// Asserts that the call was refused for this reason, with the code that goes with it.
 #[track_caller]
-fn assert_refused(reply: &Reply, reason: &str) -> Status {
+pub(crate) fn assert_refused(reply: &Reply, reason: &str) -> Status {
     let status = status(&reply.headers, &reply.trailers);
     assert_eq!(grpc::refusal(&status).reason, reason, "{status:?}");
     status
-}
-
-async fn both(test: impl AsyncFn(&Suite)) {
-    for shape in [Shape::Up, Shape::Apart] {
-        test(&*Suite::shared(shape).await).await;
-    }
 }
 
 /// The services that every port for gRPC has.
@@ -381,93 +379,13 @@ async fn a_call_ends_by_its_deadline() {
     .await;
 }
 
-#[tokio::test]
-async fn a_deadline_is_passed_on_to_a_service_that_hangs() {
-    let suite = Suite::start(Shape::Apart, &[]).await;
-    let inventory = &suite.processes[0];
-    let detail_within = async |timeout| {
-        let timeout = [("grpc-timeout", timeout)];
-        let reply = call(suite.grpc(CATALOG), GET_DETAIL, &timeout, http::frame(&detail())).await;
-        status(&reply.headers, &reply.trailers)
-    };
-    assert_eq!(detail_within("10S").await.code(), Code::Ok);
-
-    inventory.signal(Signal::STOP);
-    assert_eq!(grpc::refusal(&detail_within("200m").await).reason, "DEADLINE_EXCEEDED");
-    let screen = http::request("GET", "/api/v1/screens/book-detail/1", &[("request-timeout", "0.2")], "");
-    let reply = http::send(Version::Http1, suite.rest, screen).await;
-    assert_eq!((reply.status, &reply.json()["reason"]), (504, &"DEADLINE_EXCEEDED".into()));
-    // Catalog is not held up by it.
-    assert_eq!(http::get(suite.rest, "/api/v1/books/1").await.status, 200);
-
-    inventory.signal(Signal::CONT);
-    until("inventory answers again", async || (detail_within("1S").await.code() == Code::Ok).then_some(()))
-        .await;
-}
-
-#[tokio::test]
-async fn pages_may_call_and_see_why_they_are_refused() {
-    both(async |suite| {
-        let at = suite.web(CATALOG);
-        let headers = [
-            ("origin", "http://localhost:3000"),
-            ("access-control-request-method", "POST"),
-            ("access-control-request-headers", "content-type,x-grpc-web,grpc-timeout"),
-        ];
-        let preflight =
-            http::send(Version::Http1, at, http::request("OPTIONS", GET_DETAIL, &headers, "")).await;
-        assert!((200..300).contains(&preflight.status), "{preflight:?}");
-        assert_eq!(preflight.header("access-control-allow-origin"), "http://localhost:3000");
-        assert!(preflight.header("access-control-allow-methods").contains("POST"));
-        assert!(["*", headers[2].1].contains(&preflight.header("access-control-allow-headers")));
-
-        // An error without messages comes as headers of HTTP.
-        let path = "/bookstore.catalog.v1.CatalogService/GetBook";
-        let reply = call_web(at, path, "application/grpc-web+proto", http::frame(&[])).await;
-        let exposed: Vec<_> =
-            reply.header("access-control-expose-headers").split(',').map(str::trim).collect();
-        for name in ["grpc-status", "grpc-message", "grpc-status-details-bin"] {
-            assert!(exposed.contains(&name), "{exposed:?}");
-        }
-        assert_eq!(reply.header("access-control-allow-origin"), "http://localhost:3000");
-        assert_refused(&web_trailers(reply), "INVALID_FIELD");
-
-        let elsewhere =
-            [("content-type", "application/grpc-web+proto"), ("origin", "http://elsewhere.example")];
-        let request = http::request("POST", GET_DETAIL, &elsewhere, http::frame(&detail()));
-        let reply = http::send(Version::Http1, at, request).await;
-        assert_eq!(reply.header("access-control-allow-origin"), "");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn grpc_web_is_known_by_all_names_of_its_media_type() {
-    both(async |suite| {
-        let mut bodies = Vec::new();
-        for kind in [
-            "application/grpc-web",
-            "application/grpc-web+proto",
-            "application/grpc-web+proto; charset=utf-8",
-            "application/grpc-web+proto;charset=utf-8",
-        ] {
-            let reply = call_web(suite.web(CATALOG), GET_DETAIL, kind, http::frame(&detail())).await;
-            assert_eq!(reply.status, 200, "{kind}");
-            assert_eq!(status(&reply.headers, &web_trailers_of(&reply)).code(), Code::Ok, "{kind}");
-            bodies.push(reply.body);
-        }
-        assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]));
-    })
-    .await;
-}
-
 /// The reply with the trailers that gRPC-Web has in its body.
-fn web_trailers(mut reply: Reply) -> Reply {
+pub(crate) fn web_trailers(mut reply: Reply) -> Reply {
     reply.trailers = web_trailers_of(&reply);
     reply
 }
 
-fn web_trailers_of(reply: &Reply) -> HeaderMap {
+pub(crate) fn web_trailers_of(reply: &Reply) -> HeaderMap {
     assert_eq!(reply.status, 200, "{reply:?}");
     let frames = http::frames(&reply.body);
     frames

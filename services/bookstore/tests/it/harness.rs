@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::net::TcpStream;
 
-use crate::http;
+use crate::http::{self, Version};
 
 /// Within this time everything happens that a test waits for, or it fails. A process that is told to stop promises to
 /// be gone by then.
@@ -135,7 +134,16 @@ pub(crate) async fn run(args: &[&str]) -> Finished {
 }
 
 pub(crate) async fn is_ready(at: SocketAddr) -> bool {
-    TcpStream::connect(at).await.is_ok() && http::get(at, "/readyz").await.status == 200
+    let answer = http::try_open(Version::Http1, at, http::request("GET", "/readyz", &[], "")).await;
+    answer.is_ok_and(|answer| answer.status() == 200)
+}
+
+/// A suite in one process, with its two addresses: HTTP and gRPC.
+pub(crate) async fn up(settings: &[&str]) -> (Process, SocketAddr, SocketAddr) {
+    let mut process = Process::start(&[&["up", "--port=0", "--grpc-port=0", THREADS], settings].concat());
+    let http = process.address("REST").await;
+    let grpc = process.address("gRPC ").await;
+    (process, http, grpc)
 }
 
 /// How the suite is spread over processes.
@@ -189,10 +197,7 @@ impl Suite {
     }
 
     async fn up(settings: &[&str]) -> Self {
-        let args = ["up", "--port=0", "--grpc-port=0", THREADS, BOOKS];
-        let mut process = Process::start(&[&args, settings].concat());
-        let http = process.address("REST").await;
-        let grpc = process.address("gRPC ").await;
+        let (process, http, grpc) = up(&[&[BOOKS], settings].concat()).await;
         Self { processes: vec![process], rest: http, graphql: http, grpc: [grpc; 3], web: [http; 3] }
     }
 
@@ -241,4 +246,11 @@ impl Suite {
 fn place(service: &str) -> usize {
     let names = ["bookstore.catalog.v1.", "bookstore.inventory.v1.", "bookstore.ordering.v1."];
     names.iter().position(|name| service.starts_with(name)).unwrap_or_else(|| panic!("no service {service}"))
+}
+
+/// Runs the test on the suite in both shapes.
+pub(crate) async fn both(test: impl AsyncFn(&Suite)) {
+    for shape in [Shape::Up, Shape::Apart] {
+        test(&*Suite::shared(shape).await).await;
+    }
 }

@@ -63,28 +63,36 @@ pub(crate) fn request(
 pub(crate) async fn open(
     version: Version,
     at: SocketAddr,
-    mut request: Request<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
 ) -> Response<Incoming> {
+    try_open(version, at, request).await.unwrap()
+}
+
+/// As [`open`], at a server that may not be there.
+pub(crate) async fn try_open(
+    version: Version,
+    at: SocketAddr,
+    mut request: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, Box<dyn std::error::Error>> {
     let answer = async {
-        let io = TokioIo::new(TcpStream::connect(at).await.unwrap());
-        match version {
+        let io = TokioIo::new(TcpStream::connect(at).await?);
+        Ok(match version {
             Version::Http1 => {
-                let host = HeaderValue::try_from(at.to_string()).unwrap();
+                let host = HeaderValue::try_from(at.to_string())?;
                 request.headers_mut().entry(HOST).or_insert(host);
-                let (mut sender, connection) = conn::http1::handshake(io).await.unwrap();
+                let (mut sender, connection) = conn::http1::handshake(io).await?;
                 tokio::spawn(connection);
-                sender.send_request(request).await
+                sender.send_request(request).await?
             }
             Version::Http2 => {
-                *request.uri_mut() = format!("http://{at}{}", request.uri()).parse().unwrap();
-                let (mut sender, connection) =
-                    conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+                *request.uri_mut() = format!("http://{at}{}", request.uri()).parse()?;
+                let (mut sender, connection) = conn::http2::handshake(TokioExecutor::new(), io).await?;
                 tokio::spawn(connection);
-                sender.send_request(request).await
+                sender.send_request(request).await?
             }
-        }
+        })
     };
-    tokio::time::timeout(LIMIT, answer).await.expect("no answer").unwrap()
+    tokio::time::timeout(LIMIT, answer).await.expect("no answer")
 }
 
 /// The whole reply.

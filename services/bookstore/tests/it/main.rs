@@ -9,10 +9,13 @@
 )]
 
 mod bodies;
+mod commands;
 mod grpc;
 mod harness;
 mod http;
+mod outage;
 mod parity;
-mod process;
+mod shutdown;
 mod streams;
 mod tidy;
+mod web;

@@ -1,0 +1,69 @@
+//! What the suite does while a part of it is gone or hangs.
+
+use rustix::process::Signal;
+use tonic::Code;
+
+use crate::grpc::{CATALOG, GET_DETAIL, call, detail, status};
+use crate::harness::{Process, Shape, Suite, until};
+use crate::http::{self, Version};
+use crate::parity::grpc;
+
+#[tokio::test]
+async fn an_edge_does_without_a_service_that_died_and_finds_it_again() {
+    let mut suite = Suite::start(Shape::Apart, &[]).await;
+    let stock = async |at| http::get(at, "/api/v1/books/1/stock").await;
+    let at = suite.grpc("bookstore.inventory.v1.");
+    assert_eq!(stock(suite.rest).await.status, 200);
+
+    suite.processes[0].signal(Signal::KILL);
+    until("inventory is gone", async || (!suite.processes[0].is_running()).then_some(())).await;
+    let reply = stock(suite.rest).await;
+    assert_eq!((reply.status, &reply.json()["reason"]), (503, &"UPSTREAM_UNAVAILABLE".into()));
+    assert_eq!(reply.header("retry-after"), "1");
+    // What needs no stock is as it was, and a screen shows what there is.
+    assert_eq!(http::get(suite.rest, "/api/v1/books/1").await.status, 200);
+    let screen = http::get(suite.rest, "/api/v1/screens/book-detail/1").await;
+    assert_eq!((screen.status, &screen.json()["stock"]), (200, &serde_json::Value::Null));
+    let query = serde_json::json!({ "query": "{ book(id: 1) { title stock { inStock } } }" });
+    let partial = http::post_json(suite.graphql, "/graphql", &query).await.json();
+    assert!(partial["data"]["book"]["title"].is_string(), "{partial}");
+    assert_eq!(partial["errors"][0]["extensions"]["reason"], "UPSTREAM_UNAVAILABLE", "{partial}");
+    let order = r#"{"lines":[{"sku":"9790000000018","quantity":1}]}"#;
+    let headers = [("content-type", "application/json"), ("idempotency-key", "without inventory")];
+    let place = async || {
+        http::send(Version::Http1, suite.rest, http::request("POST", "/api/v1/orders", &headers, order)).await
+    };
+    let reply = place().await;
+    assert_eq!((reply.status, &reply.json()["reason"]), (503, &"UPSTREAM_UNAVAILABLE".into()));
+
+    let port = format!("--port={}", at.port());
+    let mut inventory = Process::start(&["inventory", &port, "--metrics-port=0", "--threads=2"]);
+    assert_eq!(inventory.address("inventory").await, at);
+    until("the edge finds it", async || (stock(suite.rest).await.status == 200).then_some(())).await;
+    // The order was not placed, and can be now.
+    until("ordering finds it", async || (place().await.status == 201).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_deadline_is_passed_on_to_a_service_that_hangs() {
+    let suite = Suite::start(Shape::Apart, &[]).await;
+    let inventory = &suite.processes[0];
+    let detail_within = async |timeout| {
+        let timeout = [("grpc-timeout", timeout)];
+        let reply = call(suite.grpc(CATALOG), GET_DETAIL, &timeout, http::frame(&detail())).await;
+        status(&reply.headers, &reply.trailers)
+    };
+    assert_eq!(detail_within("10S").await.code(), Code::Ok);
+
+    inventory.signal(Signal::STOP);
+    assert_eq!(grpc::refusal(&detail_within("200m").await).reason, "DEADLINE_EXCEEDED");
+    let screen = http::request("GET", "/api/v1/screens/book-detail/1", &[("request-timeout", "0.2")], "");
+    let reply = http::send(Version::Http1, suite.rest, screen).await;
+    assert_eq!((reply.status, &reply.json()["reason"]), (504, &"DEADLINE_EXCEEDED".into()));
+    // Catalog is not held up by it.
+    assert_eq!(http::get(suite.rest, "/api/v1/books/1").await.status, 200);
+
+    inventory.signal(Signal::CONT);
+    until("inventory answers again", async || (detail_within("1S").await.code() == Code::Ok).then_some(()))
+        .await;
+}
