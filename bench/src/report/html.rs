@@ -46,7 +46,7 @@ pub fn render(report: &Report) -> String {
         let cpu = |row: &Row| vec![row.server_cpu_us_per_op.map_or(0.0, |figure| figure.median)];
         chart(&mut out, "Server CPU per operation, µs", &rows, &[], cpu);
         let bytes = |row: &Row| vec![row.sent_bytes_per_op, row.received_bytes_per_op];
-        chart(&mut out, "Bytes on the wire per operation", &rows, &["sent", "received"], bytes);
+        chart(&mut out, "Wire bytes per operation", &rows, &["sent", "received"], bytes);
         let latency = |row: &Row| vec![row.p50_us.median, row.p95_us.median, row.p99_us.median];
         chart(&mut out, "Latency, µs", &rows, &["p50", "p95", "p99"], latency);
         out.push_str("</div>\n");
@@ -94,7 +94,7 @@ fn is_floor(row: &Row) -> bool {
     row.style == crate::case::Style::Floor
 }
 
-const NAME_WIDTH: f64 = 190.0;
+const NAME_WIDTH: f64 = 225.0;
 const BAR_WIDTH: f64 = 250.0;
 const WIDTH: f64 = NAME_WIDTH + BAR_WIDTH + 70.0;
 const BAR: f64 = 9.0;
