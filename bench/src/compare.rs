@@ -13,7 +13,7 @@ use crate::case::{self, Case, Style};
 use crate::report::{FORMAT, Knobs, Report, Scenario, csv, html, markdown, text, verdict};
 use crate::run::{self, Plan, Round, Runner, Shape};
 use crate::suite::{Cores, RESERVATION_TTL_S, Starter};
-use crate::{collect, floor, notes, process};
+use crate::{collect, floor, notes, process, target};
 
 /// The run was stopped before its end.
 pub const STOPPED: u8 = 130;
@@ -62,7 +62,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
         },
     };
     if let Some(url) = &args.target {
-        run::check_target(url)?;
+        target::check(url)?;
     }
 
     let report = measure(&args, &cases, &plans, stop)?;
@@ -123,7 +123,7 @@ fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> an
     }
     let cores = starter.cores;
     let metrics_at = args.target_metrics.as_deref();
-    let metrics = args.target.as_deref().map(|target| run::Metrics::of(target, metrics_at)).transpose()?;
+    let metrics = args.target.as_deref().map(|url| target::Metrics::of(url, metrics_at)).transpose()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = Instant::now();
     let mut runner = Runner {

@@ -28,5 +28,6 @@ pub mod request;
 mod run;
 pub mod stats;
 pub mod suite;
+mod target;
 
 pub use args::Args;

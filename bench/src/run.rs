@@ -1,7 +1,6 @@
 //! The run: which rows there are, and their rounds.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use crate::load::{self, Measured, Setting};
 use crate::operation::{self, Recipe, detail, reserve};
 use crate::relay::Relay;
 use crate::suite::{self, Addresses, Starter, Suite};
+use crate::target::{self, Metrics};
 use crate::{lookup, process};
 
 /// What a suite runs as.
@@ -129,8 +129,8 @@ impl Runner<'_> {
             return Ok((self.starter.floor(plan.http, *size)?, None));
         }
         if let Some(url) = &self.target {
-            let (suite, authority) = suite::target(url)?;
-            return Ok((suite, Some(authority)));
+            let (address, authority) = target::locate(url)?;
+            return Ok((Suite::elsewhere(address), Some(authority)));
         }
         let suite = match self.shape {
             Shape::OneProcess => self.starter.one_process()?,
@@ -329,50 +329,6 @@ impl Runner<'_> {
         self.looked_up += 1;
         Ok(())
     }
-}
-
-/// Where a suite that runs elsewhere says what it costs.
-pub(crate) struct Metrics {
-    address: SocketAddr,
-    authority: String,
-}
-
-/// The port of `/metrics` when nobody says another.
-const METRICS_PORT: u16 = 5390;
-
-impl Metrics {
-    /// The one of a target: at this URL, else on its host at the usual port.
-    pub(crate) fn of(target: &str, url: Option<&str>) -> anyhow::Result<Self> {
-        let (address, authority) = match url {
-            Some(url) => suite::locate(url)?,
-            None => {
-                let (mut address, _) = suite::locate(target)?;
-                address.set_port(METRICS_PORT);
-                (address, address.to_string())
-            }
-        };
-        Ok(Self { address, authority })
-    }
-
-    /// The CPU time that the process says it has had.
-    pub(crate) fn cpu_ns(&self) -> Option<u64> {
-        let body = lookup::ask(self.address, &self.authority, &lookup::get("/metrics")).ok()?;
-        let text = std::str::from_utf8(&body).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
-        let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
-        Some((seconds * 1e9) as u64)
-    }
-}
-
-/// Whether the target answers as a bookstore does.
-pub(crate) fn check_target(url: &str) -> anyhow::Result<()> {
-    let (suite, authority) = suite::target(url)?;
-    let body = lookup::ask(suite.addresses.rest, &authority, &lookup::get("/api/v1/books/1"));
-    let body = body.with_context(|| format!("{url} doesn't answer as a bookstore"))?;
-    let book: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
-    let sku = book.as_ref().and_then(|book| book.get("sku")?.as_str());
-    ensure!(sku == Some(&proto::seed::sku(1)), "{url} doesn't have the seeded books");
-    Ok(())
 }
 
 /// The rows of the chosen cases, each case's floor below it.

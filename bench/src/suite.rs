@@ -1,14 +1,14 @@
-//! What is measured: the suite in processes of its own, the floor server, or a suite that runs elsewhere.
+//! What is measured: the suite in processes of its own, the floor server.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 
 use crate::case::{Http, Style};
 use crate::floor::Size;
@@ -233,6 +233,13 @@ pub fn address_in(line: &str) -> Option<SocketAddr> {
 }
 
 impl Suite {
+    /// A suite that runs elsewhere. gRPC is taken from its HTTP port, which serves it too.
+    pub fn elsewhere(address: SocketAddr) -> Self {
+        let addresses =
+            Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
+        Self { children: Vec::new(), started: Instant::now(), addresses }
+    }
+
     /// The processes: name and id.
     pub fn processes(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
         self.children.iter().map(|(name, child)| (*name, child.id()))
@@ -279,22 +286,4 @@ impl Drop for Suite {
             let _ = child.wait();
         }
     }
-}
-
-/// A suite that runs elsewhere, and its name in requests. gRPC is taken from its HTTP port, which serves it too.
-pub fn target(url: &str) -> anyhow::Result<(Suite, String)> {
-    let (address, authority) = locate(url)?;
-    let addresses =
-        Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
-    Ok((Suite { children: Vec::new(), started: Instant::now(), addresses }, authority))
-}
-
-/// The address of `http://host:port`, and the host and port as they stand there. A path is left out of account.
-pub fn locate(url: &str) -> anyhow::Result<(SocketAddr, String)> {
-    let rest = url.strip_prefix("http://").unwrap_or(url);
-    let authority = rest.split('/').next().unwrap_or_default();
-    ensure!(authority.contains(':'), "a target is http://host:port, not {url}");
-    let mut found = authority.to_socket_addrs().with_context(|| format!("can't find {authority}"))?;
-    let address = found.next().with_context(|| format!("can't find {authority}"))?;
-    Ok((address, authority.to_owned()))
 }
