@@ -233,7 +233,10 @@ fn micros(value: f64) -> String {
 }
 
 fn with_spread(figure: Option<Figure>) -> String {
-    figure.map_or_else(dash, |figure| format!("{} ±{:.0}%", micros(figure.median), figure.spread() * 50.0))
+    let Some(figure) = figure else { return dash() };
+    let median = micros(figure.median);
+    // One round has no spread.
+    if figure.min == figure.max { median } else { format!("{median} ±{:.0}%", figure.spread() * 50.0) }
 }
 
 fn ratio(figure: Option<Figure>) -> String {
