@@ -1,7 +1,10 @@
 //! Asking a running service whether it is ready.
 
+use std::error::Error;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::header::HOST;
 use http::{Request, Uri};
 use http_body_util::Empty;
 use hyper_util::rt::TokioIo;
@@ -11,8 +14,8 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-/// Asks once: `http://host:port/path` is ready when it answers 200 to a GET, `grpc://host:port[/service]` when its
-/// health service says that the service, or the server as a whole, is serving. The error says why not.
+/// Asks once: `http://host:port/path` is ready when it answers a GET with success (2xx), `grpc://host:port[/service]`
+/// when its health service says that the service, or the server as a whole, is serving. The error says why not.
 pub async fn probe(url: &str, limit: Duration) -> Result<(), String> {
     let uri: Uri = url.parse().map_err(|error| format!("{url:?} is no URL: {error}"))?;
     let asked = async {
@@ -29,31 +32,41 @@ pub async fn probe(url: &str, limit: Duration) -> Result<(), String> {
 }
 
 async fn http(uri: &Uri) -> Result<(), String> {
-    let host = uri.host().ok_or("must name a host")?;
-    let stream = TcpStream::connect((host.trim_matches(['[', ']']), uri.port_u16().unwrap_or(80))).await;
-    let io = TokioIo::new(stream.map_err(|error| error.to_string())?);
+    let (host, port) = (uri.host().ok_or("must name a host")?, uri.port_u16().unwrap_or(80));
+    // An IPv6 address stands in brackets in a URL only.
+    let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.map_err(why)?;
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(io).await.map_err(|error| error.to_string())?;
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(why)?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let authority = uri.authority().map_or(host, |authority| authority.as_str());
-    let request = Request::get(path).header("host", authority).body(Empty::<bytes::Bytes>::new());
-    let request = request.map_err(|error| error.to_string())?;
+    let request = Request::get(path).header(HOST, format!("{host}:{port}")).body(Empty::<Bytes>::new());
+    let request = request.map_err(why)?;
     let answer = tokio::select! {
-        answer = sender.send_request(request) => answer.map_err(|error| error.to_string())?,
+        answer = sender.send_request(request) => answer.map_err(why)?,
         _ = connection => return Err("the connection was closed".to_owned()),
     };
     if answer.status().is_success() { Ok(()) } else { Err(format!("answered {}", answer.status())) }
 }
 
 async fn grpc(uri: &Uri) -> Result<(), String> {
-    let authority = uri.authority().ok_or("must name a host")?;
-    let endpoint = Endpoint::from_shared(format!("http://{authority}")).map_err(|error| error.to_string())?;
-    let channel = endpoint.connect().await.map_err(|error| error.to_string())?;
+    let (Some(host), Some(port)) = (uri.host(), uri.port_u16()) else {
+        return Err("must name a host and a port".to_owned());
+    };
+    let endpoint = Endpoint::from_shared(format!("http://{host}:{port}")).map_err(why)?;
+    let channel = endpoint.connect().await.map_err(why)?;
     let service = uri.path().trim_start_matches('/').to_owned();
     let answer = HealthClient::new(channel).check(HealthCheckRequest { service }).await;
-    let answer = answer.map_err(|status| status.message().to_owned())?.into_inner();
-    match answer.status() {
+    let answer = answer.map_err(|status| format!("{:?}: {}", status.code(), status.message()))?;
+    match answer.into_inner().status() {
         ServingStatus::Serving => Ok(()),
         other => Err(format!("answered {}", other.as_str_name())),
     }
+}
+
+/// The cause under an error: the outermost says no more than that something failed.
+fn why(error: impl Error + 'static) -> String {
+    let mut cause: &dyn Error = &error;
+    while let Some(under) = cause.source() {
+        cause = under;
+    }
+    cause.to_string()
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -97,7 +97,7 @@ where
             };
             let response = match answer {
                 Ok(Ok(response)) => response?,
-                Ok(Err(_panic)) => refusal(Code::Internal, "INTERNAL", "the server failed").into_http(),
+                Ok(Err(_panic)) => failed().into_http(),
                 Err(_elapsed) => expired().into_http(),
             };
             if let Some(status) = name_reason(response.headers()) {
@@ -111,6 +111,11 @@ where
             })
         })
     }
+}
+
+/// What a caller hears of a panic; the log has more.
+fn failed() -> Status {
+    refusal(Code::Internal, "INTERNAL", "the server failed")
 }
 
 /// A caller that leaves in the middle of an upload. Under the code CANCELLED, which is what it comes with, tonic would
@@ -163,7 +168,12 @@ impl http_body::Body for StreamBody {
         {
             return self.end(&expired());
         }
-        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) {
+        let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut self.inner).poll_frame(cx)));
+        let Ok(polled) = polled else {
+            self.inner = Body::empty();
+            return self.end(&failed());
+        };
+        if let Poll::Ready(frame) = polled {
             let trailers = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.trailers_ref());
             return match trailers.and_then(name_reason) {
                 Some(status) => self.end(&status),
