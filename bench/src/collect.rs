@@ -12,13 +12,7 @@ use crate::stats::Figure;
 pub(crate) const CLIENT_LIMIT: f64 = 0.9;
 
 /// The rows of a report; rows without a round are left out.
-pub(crate) fn rows(
-    cases: &[Case],
-    plans: &[Plan],
-    found: &[Vec<Round>],
-    clients: usize,
-    rate: Option<f64>,
-) -> Vec<Row> {
+pub(crate) fn rows(cases: &[Case], plans: &[Plan], found: &[Vec<Round>], clients: usize) -> Vec<Row> {
     let all: Vec<(&Plan, &Vec<Round>)> =
         plans.iter().zip(found).filter(|(_, rounds)| !rounds.is_empty()).collect();
     let find = |case: usize, style: Style, http: Http, streams: usize| {
@@ -29,7 +23,7 @@ pub(crate) fn rows(
     };
     let mut rows = Vec::new();
     for (plan, rounds) in &all {
-        let Some(mut row) = row(cases, plan, rounds, clients, rate) else { continue };
+        let Some(mut row) = row(cases, plan, rounds, clients) else { continue };
         if let Some(rest) = find(plan.case, Style::Rest, Http::One, 1) {
             row.to_rest = ratios(rounds, rest);
         }
@@ -41,7 +35,7 @@ pub(crate) fn rows(
     rows
 }
 
-fn row(cases: &[Case], plan: &Plan, rounds: &[Round], clients: usize, rate: Option<f64>) -> Option<Row> {
+fn row(cases: &[Case], plan: &Plan, rounds: &[Round], clients: usize) -> Option<Row> {
     let case = cases.get(plan.case)?;
     let calls = plan.way.as_ref().map_or(1, |way| match &way.asks {
         crate::case::Asks::Requests { requests, .. } => requests.len(),
@@ -86,8 +80,7 @@ fn row(cases: &[Case], plan: &Plan, rounds: &[Round], clients: usize, rate: Opti
         client_cpu_us_per_op: figure(|round| round.client_cpu_us),
         client_utilisation,
         server_utilisation: figure(|round| round.server_utilisation).map(|figure| figure.median),
-        // An open loop spins until the next operation is due.
-        client_limited: rate.is_none() && client_utilisation.is_some_and(|share| share > CLIENT_LIMIT),
+        client_limited: client_utilisation.is_some_and(|share| share > CLIENT_LIMIT),
         server_peak_memory_bytes: rounds.iter().filter_map(|round| round.peak_memory_bytes).max(),
         to_rest: Ratios::default(),
         to_floor: Ratios::default(),

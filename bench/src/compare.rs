@@ -135,6 +135,7 @@ fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> an
         rtt: args.rtt,
         clients: args.clients,
         rate: args.rate,
+        spin: cores.is_some() || args.target.is_some(),
         warmup,
         duration,
         stop,
@@ -195,7 +196,7 @@ fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> an
             .iter()
             .map(|case| Scenario { id: case.id.clone(), title: case.title.clone() })
             .collect(),
-        rows: collect::rows(cases, plans, &found, args.clients, args.rate),
+        rows: collect::rows(cases, plans, &found, args.clients),
         verdicts: Vec::new(),
         notes: Vec::new(),
     };

@@ -32,6 +32,9 @@ pub struct Setting<'a> {
     pub recipe: &'a Recipe,
     /// Operations per second to begin, whether or not earlier ones are done; none begins one whenever one is done.
     pub rate: Option<f64>,
+    /// Whether to look again for a moment before going to sleep, so that the server doesn't pay for waking the client.
+    /// Not for a client that shares its core with the server.
+    pub spin: bool,
 }
 
 impl Setting<'_> {
@@ -59,7 +62,7 @@ pub struct Measured {
     pub latency: Histogram<u64>,
     /// Bytes in both directions.
     pub traffic: Traffic,
-    /// CPU time of the client's thread.
+    /// CPU time of the client's thread, without the time in which it looked in vain for something to do.
     pub client_cpu_ns: Option<u64>,
     /// What the probe read at the beginning and at the end.
     pub probes: [Vec<Option<u64>>; 2],
@@ -69,6 +72,10 @@ pub struct Measured {
 const SAMPLE: u64 = 64;
 /// The longest without a sample, so that slow rows have some too.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+/// How long to look before going to sleep.
+const SPIN: Duration = Duration::from_micros(100);
+/// A look in vain takes less, unless the thread lost its core meanwhile, which is no CPU time of its own.
+const LOOK: Duration = Duration::from_micros(10);
 /// The longest that nothing may be heard.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -136,6 +143,7 @@ pub fn run(
     let measure_at = Instant::now() + warmup;
     let mut measured_from: Option<Start> = None;
     let mut heard = Instant::now();
+    let mut in_vain = Duration::ZERO;
     loop {
         while let Some(send) = driver.to_send.pop() {
             put(&mut connections, send, setting, &prepared, &mut follows, &driver)?;
@@ -157,6 +165,7 @@ pub fn run(
         let end = match &measured_from {
             None if now >= measure_at => {
                 driver.reset();
+                in_vain = Duration::ZERO;
                 measured_from =
                     Some((Instant::now(), total(&connections), process::thread_cpu_ns(), probe()));
                 now + duration
@@ -167,10 +176,16 @@ pub fn run(
         if now >= end && measured_from.is_some() {
             break;
         }
-        let wait = driver.wait(now, end.saturating_duration_since(now));
+        let mut wait = driver.wait(now, end.saturating_duration_since(now));
+        if setting.spin && now.duration_since(heard) < SPIN {
+            wait = Duration::ZERO;
+        }
         match poll.poll(&mut events, Some(wait)) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             other => other.context("can't poll")?,
+        }
+        if events.is_empty() && wait.is_zero() {
+            in_vain += now.elapsed().min(LOOK);
         }
         for event in &events {
             let index = event.token().0;
@@ -189,7 +204,9 @@ pub fn run(
     let Some((from, traffic, client_cpu, before)) = measured_from else { return Ok(None) };
     let elapsed = from.elapsed();
     let after = probe();
-    let client_cpu_ns = process::thread_cpu_ns().zip(client_cpu).map(|(after, before)| after - before);
+    let client_cpu_ns = process::thread_cpu_ns()
+        .zip(client_cpu)
+        .map(|(after, before)| (after - before).saturating_sub(in_vain.as_nanos() as u64));
     let traffic_after = total(&connections);
     Ok(Some(Measured {
         operations: driver.operations,

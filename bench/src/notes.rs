@@ -56,7 +56,7 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
     if report.rows.iter().any(|row| row.http == Http::Two) {
         say("Over HTTP/2 the client uses header compression as libraries do: what every request repeats is in the table from the second request on; paths that name a resource are sent each time, gRPC's method is in the table.".to_owned());
     }
-    say("No TLS, no compression of bodies, no proxy. The client reads all that has come before it sends again, and sleeps in epoll when nothing has; waking it is part of the server's CPU, for all styles alike, more on many connections than on one.".to_owned());
+    say("No TLS, no compression of bodies, no proxy. The client reads all that has come before it sends again, as wrk and h2load do, and looks for 100 µs before it sleeps, so that waking it is no part of the server's CPU; with a single core it sleeps at once. Looking in vain is not counted as client CPU.".to_owned());
     if knobs.rate.is_none() {
         say("Closed loop: latency is that of a server kept busy by this many clients, not of a quiet one; --rate gives an open loop.".to_owned());
     } else {
@@ -66,7 +66,7 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
             .filter(|row| knobs.rate.is_some_and(|rate| row.ops_per_s.median < rate * 0.98))
             .map(Row::name)
             .collect();
-        say("Open loop: latency counts from when an operation was due to begin, waiting for a free client included. The client spins between operations.".to_owned());
+        say("Open loop: latency counts from when an operation was due to begin, waiting for a free client included.".to_owned());
         if !slow.is_empty() {
             say(format!(
                 "These rows couldn't keep the rate, so their latency grows with the duration: {}.",

@@ -96,6 +96,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) clients: usize,
     /// Operations per second of an open loop.
     pub(crate) rate: Option<f64>,
+    /// Whether the client looks again before it sleeps.
+    pub(crate) spin: bool,
     /// Dropped at the beginning of each round.
     pub(crate) warmup: Duration,
     /// Measured in each round.
@@ -252,6 +254,7 @@ impl Runner<'_> {
             streams,
             recipe: &recipe,
             rate: self.rate,
+            spin: self.spin,
         };
 
         let expected = match operation {

@@ -41,8 +41,16 @@ fn server_that_says(reply: &'static [u8]) -> SocketAddr {
 }
 
 fn run(address: SocketAddr, http: Http, streams: usize, recipe: &Recipe) -> anyhow::Result<Measured> {
-    let setting =
-        Setting { address, authority: address.to_string(), http, clients: 4, streams, recipe, rate: None };
+    let setting = Setting {
+        address,
+        authority: address.to_string(),
+        http,
+        clients: 4,
+        streams,
+        recipe,
+        rate: None,
+        spin: false,
+    };
     let (mut check, mut probe) = (|_: u64, _: &[Vec<u8>]| Ok(()), || vec![Some(1)]);
     let ms = Duration::from_millis;
     let stop = AtomicBool::new(false);
