@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Runs every script in every scenario, one after the other and the whole row again in each round, so that a machine
+# that drifts drifts for all. Writes the medians as one table to k6/results/all.md.
+#   k6/run-all.sh [-e KEY=VALUE]...      -e ROUNDS=3 is the default; the rest goes to k6
+# K6 names another k6. Exits with 1 when a run failed; its figures are not in the table.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rounds=3
+pass=()
+while [ $# -gt 0 ]; do
+  case "$1 ${2-}" in
+    '-e ROUNDS='*) rounds=${2#ROUNDS=} ;;
+    '-e '*=*) pass+=(-e "$2") ;;
+    *) echo "usage: k6/run-all.sh [-e KEY=VALUE]..." >&2; exit 2 ;;
+  esac
+  shift 2
+done
+
+runs=()
+for style in rest grpc graphql graphql-persisted; do runs+=("reserve.$style LINES=2" "reserve.$style LINES=50"); done
+for style in rest rest-bff graphql graphql-persisted grpc-web grpc; do runs+=("detail.$style -"); done
+for view in status full history; do
+  for style in rest grpc graphql; do runs+=("order.$style VIEW=$view"); done
+done
+for times in 1 10; do
+  for style in rest grpc; do runs+=("list.$style TIMES=$times"); done
+done
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+for round in $(seq "$rounds"); do
+  for run in "${runs[@]}"; do
+    read -r script knob <<<"$run"
+    mkdir -p "$folder/run"
+    [ "$knob" = - ] && knob=SCENARIO=$script
+    # K6 may be more than one word.
+    if ${K6:-k6} run -e "$knob" ${pass[@]+"${pass[@]}"} -e RESULTS="$folder/run" "k6/$script.js"; then
+      sed -n 3p "$folder"/run/*.md >>"$folder/rows"
+      head -n 2 -q "$folder"/run/*.md >"$folder/head"
+    else
+      echo "failed in round $round: k6/$script.js ($knob)" >&2
+      failed=1
+    fi
+    rm -r "$folder/run"
+  done
+done
+
+[ -s "$folder/rows" ] || exit 1
+{
+  cat "$folder/head"
+  # Rows of one scenario and style belong together, in the order in which they first came.
+  awk -F ' *[|] *' '
+    function median(values, n,    list, i, j, swap) {
+      split(values, list, " ")
+      for (i = 2; i <= n; i++) for (j = i; j > 1 && list[j - 1] + 0 > list[j] + 0; j--) {
+        swap = list[j]; list[j] = list[j - 1]; list[j - 1] = swap
+      }
+      return list[1] == "n/a" || list[n] == "n/a" ? "n/a" : n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
+    }
+    {
+      row = $2 " | " $3
+      if (!(row in seen)) order[++rows] = row
+      seen[row]++
+      for (i = 4; i < NF; i++) values[row, i] = values[row, i] " " $i
+      columns = NF - 1
+    }
+    END {
+      for (r = 1; r <= rows; r++) {
+        printf "| %s", order[r]
+        for (i = 4; i <= columns; i++) printf " | %s", median(values[order[r], i], seen[order[r]])
+        print " |"
+      }
+    }' "$folder/rows"
+} >k6/results/all.md
+cat k6/results/all.md
+exit "$failed"
