@@ -1,6 +1,8 @@
 // Calls of gRPC, over one connection of each virtual user's own.
 import grpc from 'k6/net/grpc';
 
+const CONNECT_MS = 5000;
+
 /** @typedef {{ status: number, message: any }} Reply */
 
 /**
@@ -15,7 +17,7 @@ export function method(address, file, method) {
   let connected = false;
   return (request) => {
     if (!connected) {
-      client.connect(address, { plaintext: true });
+      client.connect(address, { plaintext: true, timeout: CONNECT_MS });
       connected = true;
     }
     return client.invoke(method, request);

@@ -1,6 +1,5 @@
-// Names of seeded data by the rules of proto/src/seed.rs, and reservations made of them.
+// Names of seeded data by the rules of proto/src/seed.rs, and of what is new.
 import exec from 'k6/execution';
-import { whole } from './options.js';
 
 /** The book whose screen is asked for, and how many of its latest reviews. */
 export const BOOK = 1;
@@ -8,9 +7,6 @@ export const REVIEWS = 2;
 
 /** Books in a fresh suite. */
 export const BOOKS = 50;
-
-/** Lines of a reservation: `-e LINES=2` or `-e LINES=50`. */
-export const LINES = whole('LINES', 2, BOOKS);
 
 /**
  * The SKU of a seeded book: 979, the id in nine places, and the check digit of ISO 2108.
@@ -40,12 +36,10 @@ export function lines(count) {
 
 // Differs from run to run, and each virtual user has its own.
 const RUN = Date.now().toString(36) + Math.random().toString(36).slice(2, 8).padEnd(6, '0');
-const RESERVED = lines(LINES);
-let placed = 0;
+let given = 0;
 
-/** A reservation for an order that was never used before. Ids are of one length, so that bytes compare. */
-export function reservation() {
-  placed += 1;
-  const orderId = `k6-${RUN}-${String(exec.vu.idInTest).padStart(5, '0')}-${String(placed).padStart(9, '0')}`;
-  return { orderId, lines: RESERVED };
+/** An order id that was never used before. All are of one length, so that bytes compare. */
+export function newOrderId() {
+  given += 1;
+  return `k6-${RUN}-${String(exec.vu.idInTest).padStart(5, '0')}-${String(given).padStart(9, '0')}`;
 }

@@ -1,8 +1,7 @@
 // Reserves stock for a new order by GraphQL, the document named by its hash. A mutation needs POST.
 import { document, persisted, sendPersisted } from './graphql.js';
-import { reservation } from './lines.js';
 import { operation } from './operation.js';
-import { SCENARIO, isHeld } from './reserve.js';
+import { SCENARIO, isHeld, reservation } from './reserve.js';
 import { summary } from './summary.js';
 
 export { options } from './options.js';

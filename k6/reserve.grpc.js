@@ -1,8 +1,7 @@
 // Reserves stock for a new order by gRPC.
 import { isOk, method } from './grpc.js';
-import { reservation } from './lines.js';
 import { operation } from './operation.js';
-import { SCENARIO, isHeld } from './reserve.js';
+import { SCENARIO, isHeld, reservation } from './reserve.js';
 import { summary } from './summary.js';
 import { INVENTORY } from './targets.js';
 

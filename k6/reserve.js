@@ -1,7 +1,16 @@
 // What the scripts of the reserve scenarios share: `-e LINES=2` or `-e LINES=50`.
-import { LINES } from './lines.js';
+import { BOOKS, lines, newOrderId } from './lines.js';
+import { whole } from './options.js';
+
+const LINES = whole('LINES', 2, BOOKS);
+const RESERVED = lines(LINES);
 
 export const SCENARIO = `reserve-${LINES}`;
+
+/** A reservation for a new order, so that the server does the work each time. */
+export function reservation() {
+  return { orderId: newOrderId(), lines: RESERVED };
+}
 
 /**
  * @param {any} reserved a reservation as JSON

@@ -1,8 +1,7 @@
 // Reserves stock for a new order by REST.
 import http from 'k6/http';
-import { reservation } from './lines.js';
 import { operation } from './operation.js';
-import { SCENARIO, isHeld } from './reserve.js';
+import { SCENARIO, isHeld, reservation } from './reserve.js';
 import { JSON_BODY, decoded } from './rest.js';
 import { summary } from './summary.js';
 import { REST } from './targets.js';

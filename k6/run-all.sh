@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Runs every script in every scenario, one after the other and the whole row again in each round, so that a machine
-# that drifts drifts for all. Writes the medians as one table to k6/results/all.md.
-#   k6/run-all.sh [-e KEY=VALUE]...      -e ROUNDS=3 is the default; the rest goes to k6
+# that drifts drifts for all. Writes the medians over rounds as one table, k6/results/all.md.
+#   k6/run-all.sh [-e ROUNDS=3] [-e RESULTS=k6/results] [-e KEY=VALUE]...      the rest goes to k6
 # K6 names another k6. Exits with 1 when a run failed; its figures are not in the table.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=3
+results=k6/results
 pass=()
 while [ $# -gt 0 ]; do
   case "$1 ${2-}" in
     '-e ROUNDS='*) rounds=${2#ROUNDS=} ;;
+    '-e RESULTS='*) results=${2#RESULTS=} ;;
     '-e '*=*) pass+=(-e "$2") ;;
     *) echo "usage: k6/run-all.sh [-e KEY=VALUE]..." >&2; exit 2 ;;
   esac
@@ -18,8 +20,10 @@ while [ $# -gt 0 ]; do
 done
 
 runs=()
-for style in rest grpc graphql graphql-persisted; do runs+=("reserve.$style LINES=2" "reserve.$style LINES=50"); done
-for style in rest rest-bff graphql graphql-persisted grpc-web grpc; do runs+=("detail.$style -"); done
+for lines in 2 50; do
+  for style in rest grpc graphql graphql-persisted; do runs+=("reserve.$style LINES=$lines"); done
+done
+for style in rest rest-bff graphql graphql-persisted grpc-web grpc; do runs+=("detail.$style"); done
 for view in status full history; do
   for style in rest grpc graphql; do runs+=("order.$style VIEW=$view"); done
 done
@@ -29,18 +33,18 @@ done
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT
 failed=0
 for round in $(seq "$rounds"); do
   for run in "${runs[@]}"; do
     read -r script knob <<<"$run"
     mkdir -p "$folder/run"
-    [ "$knob" = - ] && knob=SCENARIO=$script
     # K6 may be more than one word.
-    if ${K6:-k6} run -e "$knob" ${pass[@]+"${pass[@]}"} -e RESULTS="$folder/run" "k6/$script.js"; then
+    if ${K6:-k6} run --quiet ${knob:+-e "$knob"} ${pass[@]+"${pass[@]}"} -e RESULTS="$folder/run" "k6/$script.js"; then
       sed -n 3p "$folder"/run/*.md >>"$folder/rows"
-      head -n 2 -q "$folder"/run/*.md >"$folder/head"
+      head -n 1 "$folder"/run/*.md >"$folder/head"
     else
-      echo "failed in round $round: k6/$script.js ($knob)" >&2
+      echo "failed in round $round: k6/$script.js $knob" >&2
       failed=1
     fi
     rm -r "$folder/run"
@@ -49,30 +53,38 @@ done
 
 [ -s "$folder/rows" ] || exit 1
 {
-  cat "$folder/head"
+  printf '%s op/s, least to most |\n' "$(cat "$folder/head")"
+  echo '|---|---|---:|---:|---:|---:|---:|---:|---:|---:|'
   # Rows of one scenario and style belong together, in the order in which they first came.
   awk -F ' *[|] *' '
-    function median(values, n,    list, i, j, swap) {
-      split(values, list, " ")
+    function sorted(values, list,    n, i, j, swap) {
+      n = split(values, list, " ")
       for (i = 2; i <= n; i++) for (j = i; j > 1 && list[j - 1] + 0 > list[j] + 0; j--) {
         swap = list[j]; list[j] = list[j - 1]; list[j - 1] = swap
       }
-      return list[1] == "n/a" || list[n] == "n/a" ? "n/a" : n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
+      return n
+    }
+    function median(values,    list, n, places) {
+      if (values ~ /n\/a/) return "n/a"
+      n = sorted(values, list)
+      places = index(list[1], ".") ? length(list[1]) - index(list[1], ".") : 0
+      return sprintf("%." places "f", (list[int((n + 1) / 2)] + list[int((n + 2) / 2)]) / 2)
     }
     {
       row = $2 " | " $3
-      if (!(row in seen)) order[++rows] = row
-      seen[row]++
+      if (!(row in rates)) order[++rows] = row
+      rates[row] = rates[row] " " $4
       for (i = 4; i < NF; i++) values[row, i] = values[row, i] " " $i
       columns = NF - 1
     }
     END {
       for (r = 1; r <= rows; r++) {
         printf "| %s", order[r]
-        for (i = 4; i <= columns; i++) printf " | %s", median(values[order[r], i], seen[order[r]])
-        print " |"
+        for (i = 4; i <= columns; i++) printf " | %s", median(values[order[r], i])
+        n = sorted(rates[order[r]], list)
+        printf " | %s to %s |\n", list[1], list[n]
       }
     }' "$folder/rows"
-} >k6/results/all.md
-cat k6/results/all.md
+} >"$results/all.md"
+cat "$results/all.md"
 exit "$failed"

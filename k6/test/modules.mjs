@@ -1,7 +1,7 @@
 // What the stand-in has of k6, by module:
 //   k6             check, fail, sleep
 //   k6/http        get, post, batch; params headers and responseType; replies with status, body, headers, error
-//   k6/net/grpc    Client with load, connect (plaintext), invoke, close; StatusOK
+//   k6/net/grpc    Client with load, connect (plaintext, timeout in ms), invoke, close; StatusOK
 //   k6/metrics     Counter, Gauge, Rate, Trend
 //   k6/execution   vu.idInTest, vu.iterationInInstance, vu.metrics.tags; scenario; instance.currentTestRunDuration
 //   k6/crypto      sha256
@@ -68,11 +68,11 @@ class Client {
     ask('grpc-load', { id: this.#id, importPaths: importPaths.map((path) => resolve(from, path)), files });
   }
 
-  connect(address, { plaintext, ...unknown } = {}) {
+  connect(address, { plaintext, timeout = 60_000, ...unknown } = {}) {
     outsideInit('connecting to a gRPC server');
     only('gRPC connect params', unknown);
     if (!plaintext) throw new Error('the stand-in has no TLS');
-    ask('grpc-connect', { id: this.#id, address });
+    ask('grpc-connect', { id: this.#id, address, timeout });
     return true;
   }
 

@@ -102,14 +102,14 @@ function load({ id, importPaths, files }) {
   visit(root);
 }
 
-function dial({ id, address }) {
+function dial({ id, address, timeout }) {
   const connection = new grpc.Client(address, grpc.credentials.createInsecure());
   return new Promise((done, refused) => {
-    connection.waitForReady(Date.now() + TIMEOUT_MS, (error) => (error ? refused(error) : done()));
-    // k6 fails at the first attempt that is refused.
+    connection.waitForReady(Date.now() + timeout, (error) => (error ? refused(error) : done()));
+    // Doesn't wait for better times, as k6 may.
     const channel = connection.getChannel();
     const watch = (last) =>
-      channel.watchConnectivityState(last, Date.now() + TIMEOUT_MS, () => {
+      channel.watchConnectivityState(last, Date.now() + timeout, () => {
         const now = channel.getConnectivityState(false);
         if (now === grpc.connectivityState.TRANSIENT_FAILURE) refused(new Error(`can't connect to ${address}`));
         else if (now !== grpc.connectivityState.READY) watch(now);

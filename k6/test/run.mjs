@@ -85,6 +85,7 @@ function parse(args) {
       env: { type: 'string', short: 'e', multiple: true, default: [] },
       iterations: { type: 'string', short: 'i' },
       vus: { type: 'string', short: 'u' },
+      quiet: { type: 'boolean', short: 'q' },
     },
   });
   const [script, ...rest] = positionals[0] === 'run' ? positionals.slice(1) : positionals;

@@ -1,5 +1,6 @@
 // The thread of one virtual user.
 import { parentPort, workerData } from 'node:worker_threads';
+import { ask } from './ask.mjs';
 import { loadScript } from './load.mjs';
 import { state, sample } from './state.mjs';
 
@@ -12,6 +13,8 @@ try {
   const options = JSON.parse(JSON.stringify(exported.namespace.options));
   const parts = Object.keys(exported.namespace).filter((name) => typeof exported.namespace[name] === 'function');
   state.inInit = false;
+  // Starts the thread for networking, so that no operation waits for it.
+  ask('http', []);
   parentPort.postMessage({ result: { options, parts, metrics: [...state.metrics] } });
 } catch (error) {
   parentPort.postMessage({ error: `${script}: ${error}` });
