@@ -193,7 +193,7 @@ impl Documents {
     }
 
     fn check(&self, text: &str) -> Result<Document, Rejection> {
-        guard::scan(text, &self.limits).map_err(too_complex)?;
+        guard::scan(text, &self.limits)?;
         let parsed = async_graphql::parser::parse_query(text)
             .map_err(|error| Rejection::graphql(all_because(vec![error.into()], Reason::MalformedRequest)))?;
         if parsed.operations.iter().len() > MAX_OPERATIONS {

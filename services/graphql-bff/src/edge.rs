@@ -21,7 +21,7 @@ use crate::{Config, schema};
 
 /// The parameters of a GraphQL request ("GraphQL over HTTP", 5.1).
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct Parameters {
     pub(crate) query: Option<String>,
     pub(crate) operation_name: Option<String>,

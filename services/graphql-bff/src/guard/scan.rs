@@ -1,11 +1,21 @@
 //! Bounds on the text of a document.
 
-use crate::Limits;
+use proto::Reason;
 
-/// Refuses a text that is too long, nests brackets too deep or has too many tokens, with what a person should know.
-pub(crate) fn scan(text: &str, limits: &Limits) -> Result<(), String> {
+use crate::Limits;
+use crate::error::Rejection;
+
+/// Refuses a text that is too long, nests brackets too deep or has too many tokens.
+///
+/// It must read strings as the parser does, or brackets hide from it in what the parser reads as none.
+pub(crate) fn scan(text: &str, limits: &Limits) -> Result<(), Rejection> {
+    let too_complex = |message| Err(Rejection::because(Reason::QueryTooComplex, message));
     if text.len() > limits.document_bytes {
-        return Err(format!("the document has {} bytes, {} may be", text.len(), limits.document_bytes));
+        return too_complex(format!(
+            "the document has {} bytes, {} may be",
+            text.len(),
+            limits.document_bytes
+        ));
     }
     let mut rest = text.as_bytes();
     let mut depth = 0_usize;
@@ -16,7 +26,11 @@ pub(crate) fn scan(text: &str, limits: &Limits) -> Result<(), String> {
             b'"' => {
                 tokens += 1;
                 match after.strip_prefix(b"\"\"") {
-                    Some(block) => skip_block(block),
+                    // The parser reads one without an end as an empty string and goes on behind its second quote,
+                    // where brackets count again.
+                    Some(block) => skip_block(block).ok_or_else(|| {
+                        Rejection::because(Reason::MalformedRequest, "a block string has no end")
+                    })?,
                     None => skip_string(after),
                 }
             }
@@ -24,7 +38,10 @@ pub(crate) fn scan(text: &str, limits: &Limits) -> Result<(), String> {
                 tokens += 1;
                 depth += 1;
                 if depth > limits.bracket_depth {
-                    return Err(format!("the document nests brackets over {} deep", limits.bracket_depth));
+                    return too_complex(format!(
+                        "the document nests brackets over {} deep",
+                        limits.bracket_depth
+                    ));
                 }
                 after
             }
@@ -46,7 +63,7 @@ pub(crate) fn scan(text: &str, limits: &Limits) -> Result<(), String> {
             }
         };
         if tokens > limits.tokens {
-            return Err(format!("the document has over {} tokens", limits.tokens));
+            return too_complex(format!("the document has over {} tokens", limits.tokens));
         }
     }
     Ok(())
@@ -72,11 +89,12 @@ fn skip_string(mut text: &[u8]) -> &[u8] {
     }
 }
 
-fn skip_block(mut text: &[u8]) -> &[u8] {
+/// Skips to behind the quotes that end a block string, if any do.
+fn skip_block(mut text: &[u8]) -> Option<&[u8]> {
     loop {
         text = match text {
-            [] => return text,
-            [b'"', b'"', b'"', rest @ ..] => return rest,
+            [] => return None,
+            [b'"', b'"', b'"', rest @ ..] => return Some(rest),
             [b'\\', b'"', b'"', b'"', rest @ ..] | [_, rest @ ..] => rest,
         }
     }
@@ -106,6 +124,15 @@ mod tests {
         // A string that is not closed ends with its line, so that it hides nothing.
         assert!(!ok("{a(b:\"\n[[[[[[[[)}"));
         assert!(!ok("{a(b:\"\r[[[[[[[[)}"));
+    }
+
+    #[test]
+    fn a_block_string_has_an_end() {
+        assert!(ok(r#"{a(b:"""""")}"#));
+        assert!(ok(r#"{a(b:"""x\"""y""")}"#));
+        // The parser would read these as an empty string and what comes after it.
+        assert!(!ok(r#"{a(b:["""x" [[[1]]]])}"#));
+        assert!(!ok(r#"{a(b:["""x\""" [[[1]]]])}"#));
     }
 
     #[test]

@@ -29,6 +29,9 @@ async fn brackets_cannot_recurse_the_parser_out_of_its_stack() {
         refused(&format!("query($x: {}Int{}) {{ a }}", "[".repeat(9_000), "]".repeat(9_000))).await,
         TOO_COMPLEX
     );
+    // The parser takes a block string without an end for an empty string and one that begins at its third quote.
+    let hidden = format!(r#"{{ book(id: ["""x" {}1{}]) {{ id }} }}"#, "[".repeat(9_000), "]".repeat(9_000));
+    assert_eq!(refused(&hidden).await, "MALFORMED_REQUEST");
 }
 
 #[tokio::test]

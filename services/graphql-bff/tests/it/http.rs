@@ -81,7 +81,8 @@ async fn what_is_no_request_is_refused_and_named() {
         (r#"{"query":""}"#.to_owned(), "query is missing"),
         (r#"  [{"query":"{__typename}"}]"#.to_owned(), "a list of them"),
         (String::new(), "line 1"),
-        ("null".to_owned(), "line 1"),
+        ("null".to_owned(), "expected an object"),
+        ("7".to_owned(), "expected an object"),
         ("[".repeat(10_000), "a list of them"),
         (
             format!("{{\"query\":\"{{__typename}}\",\"variables\":{{\"a\":{}", "[".repeat(10_000)),
