@@ -234,3 +234,38 @@ fn health(shutdown: &Shutdown) -> Router {
     };
     Router::new().route("/healthz", get(|| std::future::ready("ok\n"))).route("/readyz", get(ready))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<ServerConfig, clap::Error> {
+        let command = ServerConfig::augment_args(Command::new("server").no_binary_name(true));
+        ServerConfig::from_arg_matches(&command.try_get_matches_from(args)?)
+    }
+
+    #[test]
+    fn defaults_are_the_same_with_and_without_a_command_line() {
+        assert_eq!(format!("{:?}", parse(&[]).unwrap()), format!("{:?}", ServerConfig::default()));
+    }
+
+    #[test]
+    fn settings_are_bounded() {
+        let good = ["--grace-s=0.5", "--header-timeout-s=3600", "--max-connections=1", "--origins=a,b"];
+        assert_eq!(parse(&good).unwrap().origins, ["a", "b"]);
+        for bad in [
+            "--grace-s=0",
+            "--grace-s=-1",
+            "--grace-s=NaN",
+            "--grace-s=inf",
+            "--header-timeout-s=3601",
+            "--max-connections=0",
+            "--max-connections=1000001",
+            "--threads=-1",
+        ] {
+            assert!(parse(&[bad]).is_err(), "{bad}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The start of every HTTP/2 connection (RFC 9113, 3.4).
@@ -22,13 +22,19 @@ const GATHER: usize = 64 << 10;
 /// What an empty buffer may keep: a connection that once sent a large reply must not hold its memory for ever.
 const KEEP: usize = 16 << 10;
 
-/// A socket with three habits that the HTTP stack leaves to others:
+/// How long a closed connection listens on to a peer that says nothing, and to any peer.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_IN_ALL: Duration = Duration::from_secs(30);
+
+/// A socket with four habits that the HTTP stack leaves to others:
 ///
 /// - A peer that has not said which version of HTTP it speaks within the time limit is gone. The stack's own timer
 ///   starts only once the version is known.
 /// - Over HTTP/2, what is flushed waits until the connection is polled again, so that the replies of calls that end in
 ///   the same round leave in one write, and a reply of several frames does too. The wait is asked for and short: the
 ///   connection is woken at once, behind the calls that are about to end.
+/// - Once closed it listens on for a while. A socket that is let go while the peer still sends, be it the rest of a
+///   body or the news that it reads, takes what is on the way to the peer with it.
 /// - It has its [`Seat`] for as long as it is open, also when a handler took it over, as for a WebSocket.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -36,6 +42,7 @@ pub(super) struct Connection {
     version: Version,
     unsent: BytesMut,
     flush_waits: bool,
+    linger: Option<Linger>,
     _seat: Seat,
 }
 
@@ -46,6 +53,12 @@ pub(super) struct Seat {
     pub(super) _permit: OwnedSemaphorePermit,
     /// For the drain, which waits until none is left.
     pub(super) _open: TaskTrackerToken,
+}
+
+#[derive(Debug)]
+struct Linger {
+    silence: Pin<Box<Sleep>>,
+    end: Instant,
 }
 
 #[derive(Debug)]
@@ -62,7 +75,7 @@ enum Version {
 impl Connection {
     pub(super) fn new(stream: TcpStream, limit: Duration, seat: Seat) -> Self {
         let version = Version::Unknown { matched: 0, limit: Box::pin(tokio::time::sleep(limit)) };
-        Self { stream, version, unsent: BytesMut::new(), flush_waits: false, _seat: seat }
+        Self { stream, version, unsent: BytesMut::new(), flush_waits: false, linger: None, _seat: seat }
     }
 
     /// Learns from bytes that came in.
@@ -109,6 +122,27 @@ impl Connection {
             self.unsent = BytesMut::new();
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl Linger {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { silence: Box::pin(tokio::time::sleep_until(now + LINGER)), end: now + LINGER_IN_ALL }
+    }
+
+    fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+        let mut dropped = [0; 4096];
+        loop {
+            let mut dropped = ReadBuf::new(&mut dropped);
+            match Pin::new(&mut *stream).poll_read(cx, &mut dropped) {
+                Poll::Ready(Ok(())) if !dropped.filled().is_empty() => {
+                    self.silence.as_mut().reset(self.end.min(Instant::now() + LINGER));
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return self.silence.as_mut().poll(cx),
+            }
+        }
     }
 }
 
@@ -169,7 +203,11 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(cx))?;
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let this = &mut *self;
+        if this.linger.is_none() {
+            ready!(this.poll_send(cx))?;
+            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+        }
+        this.linger.get_or_insert_with(Linger::new).poll(&mut this.stream, cx).map(Ok)
     }
 }

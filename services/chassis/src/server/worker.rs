@@ -85,8 +85,9 @@ impl Worker {
         let (done, end) = oneshot::channel();
         thread::Builder::new().name(format!("serve-{}", self.index)).spawn(move || {
             runtime.block_on(serve);
-            // What is left of the connections ends here.
-            drop(runtime);
+            // What is left of the connections ends here, and nothing that blocks is waited for, such as the lookup of
+            // a name.
+            runtime.shutdown_background();
             let _ = done.send(());
         })?;
         Ok(end)

@@ -148,7 +148,7 @@ async fn streams_are_told_to_go_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_about_to_end_is_let_to() {
+async fn a_stream_that_is_about_to_end_is_let_to_and_arrives_whole() {
     let server = Running::grpc(Test::new().down(|_| stream::iter((0..1000).map(|_| Ok(vec![0; 1000])))));
     let mut replies = Client::connect(server.at).await.down(Vec::new()).await.unwrap();
     replies.message().await.unwrap();
@@ -186,6 +186,27 @@ async fn who_does_not_listen_is_cut_after_the_grace_time() {
     server.stop().await;
     assert_eq!(closed(half_head).await, "");
     assert!(hung.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn work_that_blocks_is_not_waited_for() {
+    let held = Held::new();
+    let holding = held.clone();
+    let block = async move || {
+        let blocked = tokio::task::spawn_blocking(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+        holding.runs.notify_one();
+        let _ = blocked.await;
+    };
+    let config = ServerConfig { grace_s: 0.05, ..config() };
+    let router = Router::new().route("/block", get(block));
+    let server = Running::start(config, |server, listener| server.http(listener, router));
+    let _stream = sent(server.at, b"GET /block HTTP/1.1\r\nhost: test\r\n\r\n").await;
+    held.runs().await;
+    server.stop().await;
 }
 
 #[tokio::test]
@@ -239,13 +260,6 @@ async fn a_stream_of_an_edge_ends_with_its_last_word_only_if_it_is_cut() {
     let begin = async { shutdown.begin() };
     let (items, ()) = tokio::join!(cut.collect::<Vec<_>>(), begin);
     assert_eq!(items, [1, 2, 9]);
-}
-
-#[tokio::test]
-async fn waiting_for_a_signal_ends_when_shutdown_begins_otherwise() {
-    let shutdown = Shutdown::new();
-    let (heard, ()) = tokio::join!(shutdown.begin_on_signal(), async { shutdown.begin() });
-    heard.unwrap();
 }
 
 #[tokio::test]

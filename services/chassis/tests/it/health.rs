@@ -15,7 +15,7 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_reflection::pb::{v1, v1alpha};
 
 use crate::service::{Running, Test, config, routes};
-use crate::wire::Http1;
+use crate::wire::{Http1, held_port};
 
 async fn channel(at: SocketAddr) -> Channel {
     Endpoint::from_shared(format!("http://{at}")).unwrap().connect().await.unwrap()
@@ -112,10 +112,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 #[tokio::test]
 async fn a_probe_says_whether_a_server_is_ready_and_why_not() {
     for ip in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
-        let server = Running::on(SocketAddr::new(ip, 0), config(), |server, listener| {
-            server.grpc(listener, routes(Test::new()))
-        });
-        let at = server.at;
+        let (_port, at) = held_port(ip);
+        let server = Running::on(at, config(), |server, listener| server.grpc(listener, routes(Test::new())));
         for good in [format!("http://{at}/readyz"), format!("grpc://{at}"), format!("grpc://{at}/test.Test")]
         {
             assert_eq!(probe(&good, PATIENCE).await, Ok(()), "{good}");

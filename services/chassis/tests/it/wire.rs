@@ -1,11 +1,12 @@
 //! Bytes on a socket, for what a well-behaved client doesn't do.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -35,6 +36,16 @@ pub(crate) async fn read_until(stream: &mut TcpStream, text: &str) -> String {
         }
         assert_ne!(got, 0, "closed after {all:?}");
     }
+}
+
+/// A port on which nobody listens, kept from other tests; a server can still be started on it.
+pub(crate) fn held_port(ip: IpAddr) -> (Socket, SocketAddr) {
+    let any = SocketAddr::new(ip, 0);
+    let socket = Socket::new(Domain::for_address(any), Type::STREAM, None).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket.bind(&any.into()).unwrap();
+    let at = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, at)
 }
 
 /// Waits until nobody listens any more.
