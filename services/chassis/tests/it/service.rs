@@ -333,6 +333,20 @@ impl tower::Service<http::Request<Body>> for Plain {
     }
 }
 
+/// How a stream ends, whenever that is.
+pub(crate) async fn end_of(replies: Result<Streaming<Bytes>, Status>) -> Status {
+    let mut replies = match replies {
+        Ok(replies) => replies,
+        Err(status) => return status,
+    };
+    loop {
+        match replies.message().await {
+            Ok(reply) => assert_eq!(reply.unwrap(), b"a"),
+            Err(status) => return status,
+        }
+    }
+}
+
 /// The reason that a refusal names.
 pub(crate) fn reason(status: &Status) -> String {
     status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
