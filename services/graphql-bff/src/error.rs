@@ -40,12 +40,13 @@ impl Rejection {
 
     /// GraphQL refuses the request, for one reason.
     pub(crate) fn because(reason: Reason, message: impl Into<String>) -> Self {
-        Self::graphql(vec![error(reason, message)])
+        Self::graphql(vec![error(reason, shorten(&message.into()))])
     }
 
     /// HTTP refuses the request.
     pub(crate) fn http(status: StatusCode, reason: Reason, message: impl Into<String>) -> Self {
-        Self { errors: vec![error(reason, message)], status, well_formed: false, allow: None }
+        let errors = vec![error(reason, shorten(&message.into()))];
+        Self { errors, status, well_formed: false, allow: None }
     }
 
     /// HTTP refuses the method.
@@ -84,7 +85,7 @@ pub(crate) fn all_because(mut errors: Vec<ServerError>, reason: Reason) -> Vec<S
     errors.into_iter().map(because).collect()
 }
 
-/// A message without its middle when it is long: the library quotes what was sent.
+/// A message without its middle when it is long: libraries quote what was sent.
 fn shorten(message: &str) -> String {
     const ENDS: usize = 200;
     let length = message.chars().count();

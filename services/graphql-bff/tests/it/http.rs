@@ -74,6 +74,7 @@ async fn what_is_no_request_is_refused_and_named() {
     let app = App::new();
     for (body, names) in [
         (r#"{"query":"{__typename}","qeury":1}"#.to_owned(), "unknown field `qeury`"),
+        (format!(r#"{{"{}":1}}"#, "x".repeat(100_000)), "unknown field `xxx"),
         (r#"{"query":5}"#.to_owned(), "line 1 column 10"),
         (r#"{"query":"{__typename}","variables":[1]}"#.to_owned(), "line 1"),
         (r#"{"query":"{__typename}""#.to_owned(), "line 1 column 23"),
@@ -100,6 +101,7 @@ async fn what_is_no_request_is_refused_and_named() {
             );
             let message = reply["errors"][0]["message"].as_str().unwrap();
             assert!(message.contains(names), "{message}");
+            assert!(message.len() < 1_000, "{message}");
         }
     }
 }
