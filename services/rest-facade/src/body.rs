@@ -117,10 +117,10 @@ fn broken_rule(path: String, error: &serde_json::Error) -> Problem {
     {
         if let Some(field) = rule.strip_prefix(fault).and_then(|rest| rest.strip_suffix('`')) {
             let dot = if path.is_empty() { "" } else { "." };
-            return Problem::field(format!("{path}{dot}{field}"), rule_broken);
+            return Problem::quoting(&format!("{path}{dot}{field}"), rule_broken);
         }
     }
-    Problem::field(if path.is_empty() { "body" } else { &path }, rule)
+    Problem::quoting(if path.is_empty() { "body" } else { &path }, rule)
 }
 
 /// `application/json`, or a media type that is JSON underneath (RFC 6839), with any parameters.

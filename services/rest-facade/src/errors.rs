@@ -32,6 +32,11 @@ impl Problem {
         Self::fields(vec![FieldError { field: field.into(), rule: rule.into() }])
     }
 
+    /// The same for a name and a rule that quote what was sent, however long that was.
+    pub(crate) fn quoting(field: &str, rule: &str) -> Self {
+        Self::field(shorten(field), shorten(rule))
+    }
+
     /// `INVALID_FIELD` for one or more fields.
     pub(crate) fn fields(fields: Vec<FieldError>) -> Self {
         let detail = fields.iter().map(|f| format!("{}: {}", f.field, f.rule)).collect::<Vec<_>>().join("; ");
@@ -70,6 +75,20 @@ impl Problem {
             reason: self.reason.as_str(),
             errors: self.fields.iter().map(|f| FieldProblem { field: &f.field, rule: &f.rule }).collect(),
         }
+    }
+}
+
+/// A text without its middle when it is long: a reply must not be larger than what it refuses.
+pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
+    const ENDS: usize = 100;
+    let (Some((start, _)), Some((end, _))) =
+        (text.char_indices().nth(ENDS), text.char_indices().nth_back(ENDS - 1))
+    else {
+        return Cow::Borrowed(text);
+    };
+    match (text.get(..start), text.get(end..)) {
+        (Some(first), Some(last)) if start < end => Cow::Owned(format!("{first} … {last}")),
+        _ => Cow::Borrowed(text),
     }
 }
 
@@ -234,6 +253,15 @@ mod tests {
         ] {
             assert_eq!(spelling(contract), rest);
         }
+    }
+
+    #[test]
+    fn only_a_long_text_loses_its_middle() {
+        for short in ["", "sku", &"é".repeat(200)] {
+            assert_eq!(shorten(short), short);
+        }
+        let long = format!("{}é{}", "a".repeat(100), "z".repeat(100));
+        assert_eq!(shorten(&long), format!("{} … {}", "a".repeat(100), "z".repeat(100)));
     }
 
     #[test]

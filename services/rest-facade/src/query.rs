@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use proto::FieldError;
 
 use crate::call::{Call, parse_int};
-use crate::errors::Problem;
+use crate::errors::{Problem, shorten};
 
 /// The parameters of a query that are not taken yet, and the rules that those taken break.
 pub(crate) struct Query<'a> {
@@ -73,7 +73,7 @@ impl<'a> Query<'a> {
     pub(crate) fn done(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.left) {
             if self.errors.len() < MAX_ERRORS {
-                self.refuse(&name, "is not a parameter of this route");
+                self.refuse(&shorten(&name), "is not a parameter of this route");
             }
         }
         if self.errors.is_empty() { Ok(()) } else { Err(Problem::fields(self.errors)) }

@@ -37,6 +37,25 @@ async fn broken_json_is_told_with_its_place() {
 }
 
 #[tokio::test]
+async fn what_is_quoted_is_short_however_long_it_came() {
+    let edge = edge(Shop::default());
+    let long = "\u{1F4DA}".repeat(50_000);
+    for body in [
+        format!(r#"{{"{long}":1}}"#),
+        format!(r#"{{"lines":[{{"quantity":"{long}"}}]}}"#),
+        format!(r#"{{"orderId":"a","{long}":{long}"#),
+    ] {
+        let reply = send_json(&edge, "POST", RESERVATIONS, body).await;
+        reply.assert_problem(400, "INVALID_FIELD");
+        assert!(reply.text().len() < 4_000, "{}", reply.text().len());
+    }
+    let query = format!("/api/v1/books?{}=1", "x".repeat(50_000));
+    let reply = crate::http::get(&edge, &query).await;
+    reply.assert_problem(400, "INVALID_FIELD");
+    assert!(reply.text().len() < 4_000, "{}", reply.text().len());
+}
+
+#[tokio::test]
 async fn a_field_that_does_not_fit_is_named() {
     let shop = Shop::default();
     let edge = edge(shop.clone());
