@@ -169,7 +169,8 @@ fn etag() -> Header {
 fn timeout() -> Parameter {
     let mut seconds = Object::with_type(SchemaType::new(Type::Number));
     seconds.format = Some(SchemaFormat::Custom("double".to_owned()));
-    seconds.exclusive_minimum = Some(0.into());
+    // Not just over 0: clients write smaller numbers with an exponent, which the header doesn't have.
+    seconds.minimum = Some(0.001.into());
     header_parameter("Request-Timeout", "Seconds this request may take, such as `2.5`; over 60 means 60")
         .schema(Some(seconds))
         .build()
