@@ -147,4 +147,46 @@ mod tests {
         assert!(ok(&" ".repeat(1000)));
         assert!(!ok(&" ".repeat(1001)));
     }
+
+    /// How deep the values of a parsed document nest.
+    fn depth(value: &async_graphql_value::Value) -> usize {
+        match value {
+            async_graphql_value::Value::List(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+            async_graphql_value::Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Texts made of what begins, ends and escapes strings: none may nest deeper for the parser than for the scan.
+    #[test]
+    fn strings_are_read_as_the_parser_reads_them() {
+        use async_graphql::parser::types::Selection;
+        const PARTS: [&str; 13] =
+            ["\"", "\"\"\"", "\\", "\\\"", "\n", "\r", "#", "[", "]", "x", " ", "[[", "]]"];
+        let limits = Limits { document_bytes: 1000, bracket_depth: 4, tokens: 1000, ..Limits::default() };
+        let (mut state, mut parsed) = (1_u64, 0);
+        for _ in 0..CASES {
+            let mut inside = String::new();
+            for _ in 0..14 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                inside.push_str(PARTS[(state >> 33) as usize % PARTS.len()]);
+            }
+            let text = format!("{{a(b:[{inside}])}}");
+            if scan(&text, &limits).is_err() {
+                continue;
+            }
+            let Ok(document) = async_graphql::parser::parse_query(&text) else { continue };
+            parsed += 1;
+            let (_, operation) = document.operations.iter().next().unwrap();
+            for selection in &operation.node.selection_set.node.items {
+                let Selection::Field(field) = &selection.node else { continue };
+                for (_, value) in &field.node.arguments {
+                    assert!(depth(&value.node) + 2 <= 4, "{text:?}");
+                }
+            }
+        }
+        assert!(parsed > 10, "{parsed}");
+    }
+
+    const CASES: usize = 50_000;
 }
