@@ -182,6 +182,8 @@ impl Accept {
             .max_concurrent_streams(256)
             .max_header_list_size(32 << 10)
             .max_local_error_reset_streams(1024)
+            // As many calls as may run may be cancelled at once; the default of 20 fails the other calls of the connection.
+            .max_pending_accept_reset_streams(256)
             // Static windows: the adaptive one starts at 64 KiB and makes large replies slower.
             .initial_stream_window_size(1 << 20)
             .initial_connection_window_size(4 << 20);
