@@ -10,11 +10,12 @@ use crate::case::{Asks, Case, Http, Operation, Style, Way};
 use crate::connection::Traffic;
 use crate::floor::Size;
 use crate::load::{self, Measured, Setting};
+use crate::lookup::{self, Held};
 use crate::operation::{self, Recipe, detail, reserve};
+use crate::process;
 use crate::relay::Relay;
 use crate::suite::{self, Addresses, Starter, Suite};
 use crate::target::{self, Metrics};
-use crate::{lookup, process};
 
 /// What a suite runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -263,7 +264,7 @@ impl Runner<'_> {
             }
             _ => None,
         };
-        let mut last: Option<(u64, String, Instant)> = None;
+        let mut last: Option<Sampled> = None;
         let mut check = |order: u64, bodies: &[Vec<u8>]| match (&expected, style) {
             (_, Style::Floor) => Ok(()),
             (Some(expected), _) => {
@@ -272,7 +273,7 @@ impl Runner<'_> {
             }
             (None, _) => {
                 let id = reserve::check(style, bodies.first().map_or(&[], Vec::as_slice))?;
-                last = Some((order, id, Instant::now()));
+                last = Some(Sampled { order: format!("{run}-{order:010}"), id, at: Instant::now() });
                 Ok(())
             }
         };
@@ -281,11 +282,8 @@ impl Runner<'_> {
         let measured = load::run(&setting, warmup, duration, &mut check, &mut probe, self.stop)?;
         let Some(measured) = measured else { return Ok(None) };
         let peak_memory_bytes = suite.peak_memory_bytes().filter(|bytes| *bytes > 0);
-        if let Some((order, id, at)) = last
-            && at.elapsed().as_secs_f64() < suite::RESERVATION_TTL_S
-        {
-            let order = format!("{run}-{order:010}");
-            self.look_up(style, operation, &suite.addresses, &setting.authority, &id, &order)?;
+        if let Some(last) = last.filter(Sampled::is_remembered) {
+            self.look_up(style, operation, &suite.addresses, &setting.authority, last)?;
         }
         let processes = suite.processes().map(|(name, _)| name).collect();
         Ok(Some(Loaded { measured, recipe, peak_memory_bytes, processes }))
@@ -313,24 +311,47 @@ impl Runner<'_> {
         Ok(first)
     }
 
+    /// Compares a reservation with what the service holds.
     fn look_up(
         &mut self,
         style: Style,
         operation: Operation,
         addresses: &Addresses,
         authority: &str,
-        id: &str,
-        order: &str,
+        sampled: Sampled,
     ) -> anyhow::Result<()> {
-        let lines = operation.lines();
-        let result = if matches!(style, Style::Grpc | Style::GrpcWeb) {
-            lookup::reservation_by_rest(addresses.rest, authority, id, order, &lines)
+        let id = &sampled.id;
+        let found = if matches!(style, Style::Grpc | Style::GrpcWeb) {
+            lookup::reservation_by_rest(addresses.rest, authority, id)
         } else {
-            lookup::reservation_by_grpc(addresses.inventory, authority, id, order, &lines)
+            lookup::reservation_by_grpc(addresses.inventory, authority, id)
         };
-        result.context("what the service holds is not what the reply said")?;
+        let found = match found {
+            // On a busy machine the answer may have taken so long that the service had forgotten it.
+            Err(_) if !sampled.is_remembered() => return Ok(()),
+            found => found.context("what the service holds can't be read")?,
+        };
+        let mut lines = operation.lines();
+        lines.sort();
+        let expected = Held { order: sampled.order, lines };
+        ensure!(found == expected, "the service holds {found:?} for {id}, not {expected:?}");
         self.looked_up += 1;
         Ok(())
+    }
+}
+
+/// A reservation whose reply was read.
+struct Sampled {
+    order: String,
+    id: String,
+    at: Instant,
+}
+
+impl Sampled {
+    /// Whether the service must still remember it: it does so for twice the time that it holds one, of which half is
+    /// left for what went by before the reply was read.
+    fn is_remembered(&self) -> bool {
+        self.at.elapsed().as_secs_f64() < suite::RESERVATION_TTL_S
     }
 }
 
