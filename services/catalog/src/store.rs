@@ -2,7 +2,7 @@
 //!
 //! Every function copies out and returns: no guard of a map ever leaves this file.
 
-mod quota;
+mod ids;
 mod reservation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,14 @@ use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use chassis::Quota;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 
 use crate::domain::{
     Author, AuthorId, Book, BookChange, BookId, Refused, Review, ReviewDraft, ReviewId, Sku,
 };
-use quota::{Ids, Quota};
+use ids::Ids;
 
 pub(crate) use reservation::Reservation;
 
@@ -84,6 +85,9 @@ impl Store {
                 reviews += 1;
             }
         }
+        let (book_quota, review_quota) = (Quota::new(max_books), Quota::new(max_reviews));
+        book_quota.take_anyway(ids.len());
+        review_quota.take_anyway(reviews);
         Self {
             books,
             skus,
@@ -91,8 +95,8 @@ impl Store {
             authors: contents.authors.into_iter().map(|author| (author.id, Arc::new(author))).collect(),
             book_ids: Ids::after(ids.last().map_or(0, |id| id.get())),
             review_ids: Ids::after(last_review),
-            book_quota: Quota::new(max_books, ids.len()),
-            review_quota: Quota::new(max_reviews, reviews),
+            book_quota,
+            review_quota,
             ids: RwLock::new(BTreeSet::from_iter(ids)),
         }
     }
@@ -204,7 +208,7 @@ impl Store {
     ) -> Result<Arc<Review>, Refused> {
         // While the shelf is held nobody else adds to it, so that the reviews of a book are in order of id.
         let mut shelf = self.books.get_mut(&book_id).ok_or(Refused::BookNotFound(book_id))?;
-        if !self.review_quota.take() {
+        if !self.review_quota.take(1) {
             return Err(Refused::ReviewsFull);
         }
         let Some(id) = self.review_ids.next().and_then(ReviewId::new) else {

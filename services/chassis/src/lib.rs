@@ -10,12 +10,14 @@ pub mod metrics;
 pub mod origin;
 pub mod page;
 pub mod probe;
+mod quota;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;
 pub mod upstream;
 
 pub use call::Deadline;
+pub use quota::Quota;
 pub use server::{Listener, Server, ServerConfig};
 pub use shutdown::Shutdown;
 pub use upstream::Upstream;

@@ -6,7 +6,6 @@
 mod hash;
 mod items;
 mod ledger;
-mod quota;
 mod table;
 mod watch;
 
@@ -15,12 +14,12 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use chassis::Quota;
 use tokio::time::Instant;
 
 use self::items::Items;
 pub(crate) use self::items::Seen;
 use self::ledger::{Ledger, Record};
-use self::quota::Quota;
 pub(crate) use self::watch::Watch;
 use crate::domain::{Line, Movement, OrderId, Refused, ReservationId, Sku, State};
 

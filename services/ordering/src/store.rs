@@ -2,16 +2,14 @@
 //!
 //! No lock here is held while anything waits: methods copy out and return.
 
-mod quota;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use chassis::Quota;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::sync::{Mutex, watch};
 
-use self::quota::Quota;
 use crate::domain::{Order, OrderId};
 
 /// All orders.

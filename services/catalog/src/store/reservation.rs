@@ -29,7 +29,7 @@ impl Store {
         let Entry::Vacant(entry) = self.skus.entry(draft.sku) else {
             return Err(Refused::SkuTaken(draft.sku));
         };
-        if !self.book_quota.take() {
+        if !self.book_quota.take(1) {
             return Err(Refused::BooksFull);
         }
         let earlier = self.unsettled.remove(&draft.sku).map(|(_, id)| id);

@@ -3,32 +3,38 @@
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Counts what is kept, up to a limit.
+/// Counts what a store keeps, up to a limit. Shared by threads; it orders nothing but itself.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub struct Quota {
     most: usize,
     used: AtomicUsize,
 }
 
 impl Quota {
     /// A quota of which nothing is used.
-    pub(super) fn new(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self { most, used: AtomicUsize::new(0) }
     }
 
     /// Takes this many, or none when there is no room for all.
-    pub(super) fn take(&self, count: usize) -> bool {
+    #[must_use]
+    pub fn take(&self, count: usize) -> bool {
         let more = |used: usize| used.checked_add(count).filter(|sum| *sum <= self.most);
         self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
+    /// Takes this many, room or no room: what is seeded is never refused, but counts.
+    pub fn take_anyway(&self, count: usize) {
+        self.used.fetch_add(count, Relaxed);
+    }
+
     /// Gives back some that were taken.
-    pub(super) fn give_back(&self, count: usize) {
+    pub fn give_back(&self, count: usize) {
         self.used.fetch_sub(count, Relaxed);
     }
 
     /// How many are taken.
-    pub(super) fn used(&self) -> usize {
+    pub fn used(&self) -> usize {
         self.used.load(Relaxed)
     }
 }
@@ -47,5 +53,14 @@ mod tests {
         assert!(quota.take(2));
         quota.give_back(5);
         assert_eq!(quota.used(), 0);
+    }
+
+    #[test]
+    fn what_is_taken_anyway_counts() {
+        let quota = Quota::new(1);
+        quota.take_anyway(2);
+        assert!(!quota.take(1));
+        quota.give_back(2);
+        assert!(quota.take(1));
     }
 }
