@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tonic::Code;
 
 use crate::service::{Client, Plain, Running, Test, config, routes};
-use crate::wire::{Http1, closed, read_until, sent};
+use crate::wire::{DATA, Http1, Http2, closed, read_until, sent};
 
 #[tokio::test]
 async fn a_peer_that_sends_no_whole_head_is_gone_after_the_time_for_it() {
@@ -319,5 +319,18 @@ async fn gathered_replies_arrive_whole_at_a_slow_reader() {
         });
         join_all(calls).await;
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn calls_cancelled_at_once_leave_the_other_calls_of_the_connection_alone() {
+    let router =
+        Router::new().route("/wait", get(std::future::pending::<()>)).route("/hello", get(async || "hello"));
+    let server = Running::start(config(), |server, listener| server.http(listener, router));
+    let mut connection = Http2::connect(server.at).await;
+    connection.get_and_cancel(1, 200, "/wait").await;
+    connection.get(401, "/hello").await;
+    assert_eq!(connection.wait_for(DATA, 401).await, b"hello");
+    drop(connection);
     server.stop().await;
 }

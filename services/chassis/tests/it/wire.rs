@@ -104,6 +104,7 @@ pub(crate) struct Http2(pub(crate) TcpStream);
 /// Kinds of frames (RFC 9113, 6).
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const GO_AWAY: u8 = 7;
 
@@ -115,23 +116,20 @@ impl Http2 {
     }
 
     async fn write(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let mut frame = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        self.0.write_all(&frame).await.unwrap();
+        self.0.write_all(&frame(kind, flags, stream, payload)).await.unwrap();
     }
 
     /// Sends a whole request without a body.
     pub(crate) async fn get(&mut self, stream: u32, path: &str) {
-        // `:method: GET` and `:scheme: http` by their numbers, the rest in full (RFC 7541, 6.1 and 6.2.2).
-        let mut block = vec![0x82, 0x86];
-        for (name, value) in [(1, "test"), (4, path)] {
-            block.extend([name, u8::try_from(value.len()).unwrap()]);
-            block.extend(value.as_bytes());
-        }
-        const END_STREAM_AND_HEADERS: u8 = 0x5;
-        self.write(HEADERS, END_STREAM_AND_HEADERS, stream, &block).await;
+        self.0.write_all(&get_frame(stream, path)).await.unwrap();
+    }
+
+    /// Sends requests and takes each back, all in one write; their streams are `first`, `first + 2` and so on.
+    pub(crate) async fn get_and_cancel(&mut self, first: u32, count: u32, path: &str) {
+        const CANCEL: [u8; 4] = [0, 0, 0, 8];
+        let streams = (0..count).map(|n| first + 2 * n);
+        let frames = streams.flat_map(|s| [get_frame(s, path), frame(RST_STREAM, 0, s, &CANCEL)].concat());
+        self.0.write_all(&frames.collect::<Vec<_>>()).await.unwrap();
     }
 
     /// Reads until a frame of this kind comes on this stream, and returns its payload.
@@ -147,4 +145,23 @@ impl Http2 {
             }
         }
     }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+fn get_frame(stream: u32, path: &str) -> Vec<u8> {
+    // `:method: GET` and `:scheme: http` by their numbers, the rest in full (RFC 7541, 6.1 and 6.2.2).
+    let mut block = vec![0x82, 0x86];
+    for (name, value) in [(1, "test"), (4, path)] {
+        block.extend([name, u8::try_from(value.len()).unwrap()]);
+        block.extend(value.as_bytes());
+    }
+    const END_STREAM_AND_HEADERS: u8 = 0x5;
+    frame(HEADERS, END_STREAM_AND_HEADERS, stream, &block)
 }
