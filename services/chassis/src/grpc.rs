@@ -227,13 +227,20 @@ enum Protocol {
 }
 
 impl Protocol {
-    /// What the content type says: `application/grpc`, or `-web`, or `-web-text`, each with `+format` and parameters
-    /// or without.
+    /// What the content type says: `application/grpc` with any `+format`, or `-web` or `-web-text` with `+proto` or
+    /// without, each with parameters or without.
     fn of(request: &Request<Body>) -> Option<Self> {
         let kind = request.headers().get(CONTENT_TYPE)?.as_bytes();
         let rest = kind.strip_prefix(b"application/grpc")?;
         let (protocol, rest) = match rest.strip_prefix(b"-web") {
-            Some(rest) => (Self::Web, rest.strip_prefix(b"-text").unwrap_or(rest)),
+            Some(rest) => {
+                let rest = rest.strip_prefix(b"-text").unwrap_or(rest);
+                let rest = rest.strip_prefix(b"+proto").unwrap_or(rest);
+                if rest.starts_with(b"+") {
+                    return None;
+                }
+                (Self::Web, rest)
+            }
             None => (Self::Grpc, rest),
         };
         matches!(rest.first(), None | Some(b'+' | b';' | b' ')).then_some(protocol)

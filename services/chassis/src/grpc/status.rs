@@ -53,10 +53,19 @@ pub(super) fn name_reason(headers: &HeaderMap) -> Option<Status> {
         }
         _ => return None,
     };
-    let mut named = refusal(code, reason, message);
+    // Whose library reads the body is none of the caller's business.
+    let mut named = refusal(code, reason, message.strip_prefix(GRPC_WEB).unwrap_or(message));
     *named.metadata_mut() = status.metadata().clone();
     Some(named)
 }
 
-const MALFORMED: [&str; 4] =
-    ["protocol error", "Missing request message", "Unexpected EOF", "failed to decode Protobuf message"];
+const MALFORMED: [&str; 5] = [
+    "protocol error",
+    "Missing request message",
+    "Unexpected EOF",
+    "failed to decode Protobuf message",
+    GRPC_WEB,
+];
+
+/// How an error in the encoding of gRPC-Web starts.
+const GRPC_WEB: &str = "tonic-web: ";

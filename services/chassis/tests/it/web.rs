@@ -41,7 +41,15 @@ async fn grpc_web_is_spoken_in_all_its_forms() {
         let reply = client.send(request, A_IN_BASE64).await;
         assert!(String::from_utf8(reply.body).unwrap().starts_with(A_IN_BASE64), "{kind}");
     }
-    for kind in ["application/json", "application/grpc-webby", "application/grpcs"] {
+    for kind in [
+        "application/json",
+        "application/grpc-webby",
+        "application/grpcs",
+        "application/grpc-web+json",
+        "application/grpc-web-text+json",
+        "application/grpc-web+protobuf",
+        "application/grpc-web+proto+proto",
+    ] {
         assert_eq!(client.send(unary(kind), A).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{kind}");
     }
     server.stop().await;
@@ -137,5 +145,18 @@ async fn a_star_lets_pages_of_all_origins_in() {
     let request = Request::get("/thing").header("origin", ELSEWHERE);
     let page = Http1::connect(server.at).await.send(request, "").await;
     assert_eq!(page.header("access-control-allow-origin"), "*");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_base64_is_malformed() {
+    let server = Running::grpc(Test::new());
+    let mut client = Http1::connect(server.at).await;
+    for body in ["!!!!", "AAAAA", "=AAA", "AAAAAAE="] {
+        let reply = client.send(unary("application/grpc-web-text"), body).await;
+        assert_eq!(reply.header("grpc-status"), "3", "{body}: {reply:?}");
+        assert!(!reply.header("grpc-status-details-bin").is_empty(), "{body}: {reply:?}");
+        assert!(!reply.header("grpc-message").contains("tonic"), "{body}: {reply:?}");
+    }
     server.stop().await;
 }
