@@ -211,7 +211,7 @@ pub(super) async fn cancel_order(call: Call) -> Result<Response, Problem> {
     ),
     responses(
         (status = 200, description = "The events", content_type = "text/event-stream", body = String,
-            example = "event: order\nid: 5f1f0c6a0e4b3c2d\ndata: {\"orderId\":\"ord_1\",\"state\":\"PLACED\"}\n\n"),
+            example = "event: order\nid: 5f1f0c6a0e4b3c2d\ndata: {\"orderId\":\"ord_00000000000000000000000000000001\",\"state\":\"PLACED\"}\n\n"),
         (status = 404, description = "ORDER_NOT_FOUND"),
     ),
 )]

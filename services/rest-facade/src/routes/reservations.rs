@@ -44,7 +44,7 @@ impl From<pb::ReservationState> for ReservationState {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "reservationId": "rsv_0000000000000001", "state": "HELD", "expiresAt": "2026-11-30T12:15:00.000Z",
+    "reservationId": "rsv_8728283f94de1ca6d4b5b73f2550bc6a", "state": "HELD", "expiresAt": "2026-11-30T12:01:00.000Z",
 }))]
 pub(super) struct ReservationCreated<'a> {
     /// Names the reservation in later requests.
@@ -71,8 +71,8 @@ impl<'a> From<&'a pb::ReserveStockResponse> for ReservationCreated<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "reservationId": "rsv_0000000000000001", "orderId": "order-1", "state": "HELD",
-    "expiresAt": "2026-11-30T12:15:00.000Z", "lines": [{"sku": "9790000000018", "quantity": 2}],
+    "reservationId": "rsv_8728283f94de1ca6d4b5b73f2550bc6a", "orderId": "order-1", "state": "HELD",
+    "expiresAt": "2026-11-30T12:01:00.000Z", "lines": [{"sku": "9790000000018", "quantity": 2}],
 }))]
 pub(super) struct Reservation<'a> {
     /// The reservation's id.
@@ -154,7 +154,7 @@ pub(super) struct NewLine {
 /// Reserve stock
 ///
 /// All lines or none. The same `orderId` with the same lines returns the same reservation, again with 201, so the request
-/// can be repeated. A held reservation that nobody confirms gives its units back at `expiresAt`.
+/// can be repeated. Look at `state` then: a reservation that has expired or was released meanwhile holds nothing. A held reservation that nobody confirms gives its units back at `expiresAt`.
 #[utoipa::path(
     post,
     path = "/api/v1/reservations",
@@ -184,8 +184,8 @@ pub(super) async fn reserve_stock(call: Call, body: Body) -> Result<Response, Pr
 
 /// One reservation
 ///
-/// Held and confirmed ones are remembered for 24 hours after they were confirmed, expired and released ones for at least
-/// the time a reservation may be held.
+/// A held one is remembered until it is confirmed, released or expires; a confirmed one for 24 hours after that, an expired
+/// or released one for as long again as a reservation may be held.
 #[utoipa::path(
     get,
     path = "/api/v1/reservations/{reservationId}",

@@ -39,7 +39,7 @@ impl From<pb::OrderState> for OrderState {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
-    "orderId": "ord_0000000000000001", "state": "PLACED", "total": {"amountMinor": 5998, "currency": "EUR"},
+    "orderId": "ord_00000000000000000000000000000001", "state": "PLACED", "total": {"amountMinor": 5998, "currency": "EUR"},
     "lineCount": 1, "createdAt": "2026-11-30T12:00:00.000Z", "updatedAt": "2026-11-30T12:00:00.000Z",
     "lines": [{
         "sku": "9790000000018", "bookId": 1, "title": "Ember", "quantity": 2,
