@@ -1,6 +1,7 @@
 //! Connections to the services in other processes.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, Uri};
 use http_body::Frame;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Sleep;
@@ -29,9 +30,10 @@ use crate::grpc::status::{expired, trailers};
 #[derive(Debug, Clone)]
 pub struct Upstream(Arc<Connections>);
 
-#[derive(Debug)]
 struct Connections {
     endpoint: Endpoint,
+    /// Over TCP unless a test brings another network.
+    connect: Box<dyn Fn(&Endpoint) -> Channel + Send + Sync>,
     /// One for each runtime: a connection that lives on another costs a wake-up there per call, and ends with it.
     by_runtime: RwLock<Vec<(Id, Channel)>>,
 }
@@ -39,6 +41,25 @@ struct Connections {
 impl Upstream {
     /// A transport to `http://host:port`. An error says what is wrong with the address.
     pub fn new(address: &str) -> Result<Self, String> {
+        Self::connected_by(address, Endpoint::connect_lazy)
+    }
+
+    /// A transport over another network than the machine's: `connector` opens a byte stream to the host and port of
+    /// the address that it is called with.
+    pub fn with_connector<C>(address: &str, connector: C) -> Result<Self, String>
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send,
+        C::Error: std::error::Error + Send + Sync + 'static,
+        C::Future: Send,
+    {
+        Self::connected_by(address, move |endpoint| endpoint.connect_with_connector_lazy(connector.clone()))
+    }
+
+    fn connected_by(
+        address: &str,
+        connect: impl Fn(&Endpoint) -> Channel + Send + Sync + 'static,
+    ) -> Result<Self, String> {
         let endpoint = Endpoint::from_shared(address.to_owned())
             .map_err(|error| format!("{address:?} is no address of the form http://host:port: {error}"))?;
         let uri = endpoint.uri();
@@ -53,7 +74,8 @@ impl Upstream {
             .keep_alive_while_idle(true)
             .initial_stream_window_size(1 << 20)
             .initial_connection_window_size(4 << 20);
-        Ok(Self(Arc::new(Connections { endpoint, by_runtime: RwLock::default() })))
+        let connect = Box::new(connect);
+        Ok(Self(Arc::new(Connections { endpoint, connect, by_runtime: RwLock::default() })))
     }
 
     fn channel(&self) -> Channel {
@@ -66,7 +88,7 @@ impl Upstream {
         }
         let mut channels = by_runtime.write().unwrap_or_else(PoisonError::into_inner);
         of(&channels).unwrap_or_else(|| {
-            let channel = self.0.endpoint.connect_lazy();
+            let channel = (self.0.connect)(&self.0.endpoint);
             channels.push((id, channel.clone()));
             channel
         })
@@ -92,6 +114,12 @@ impl Upstream {
             return expired();
         }
         refusal(Code::Unavailable, "UPSTREAM_UNAVAILABLE", "a service behind this one can't be reached")
+    }
+}
+
+impl fmt::Debug for Connections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Connections").field(self.endpoint.uri()).finish()
     }
 }
 

@@ -13,7 +13,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tonic::{Code, Request, Status};
@@ -49,6 +49,20 @@ async fn the_deadline_and_the_trace_are_passed_on() {
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let reply = client.unary(with(TraceParent(trace.parse().unwrap()))).await.unwrap();
     assert_eq!(reply, format!("10 {trace}").into_bytes());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn calls_go_over_the_network_that_a_connector_opens() {
+    let server = Running::grpc(Test::new());
+    let at = server.at;
+    // A name that no machine has.
+    let connector = tower::service_fn(move |to: http::Uri| async move {
+        assert_eq!(to.authority().unwrap(), "shop.simulated:1");
+        Ok::<_, std::io::Error>(TokioIo::new(TcpStream::connect(at).await?))
+    });
+    let mut client = Client::over(Upstream::with_connector("http://shop.simulated:1", connector).unwrap());
+    assert_eq!(client.unary(b"a".to_vec()).await.unwrap(), b"a");
     server.stop().await;
 }
 
