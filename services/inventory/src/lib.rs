@@ -9,6 +9,7 @@
 mod domain;
 mod service;
 mod store;
+mod sync;
 
 use std::io;
 use std::sync::Arc;

@@ -9,9 +9,7 @@ mod ledger;
 mod table;
 mod watch;
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use chassis::Quota;
@@ -22,8 +20,11 @@ pub(crate) use self::items::Seen;
 use self::ledger::{Ledger, Record};
 pub(crate) use self::watch::Watch;
 use crate::domain::{Line, Movement, OrderId, Refused, ReservationId, Sku, State};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{Acquire, Release};
+use crate::sync::{Mutex, MutexGuard};
 
-const SHARDS: usize = 128;
+const SHARDS: usize = if cfg!(test) { 2 } else { 128 };
 
 /// Reservations that are dealt with under one lock, so that calls get between.
 const BATCH: usize = 32;
@@ -370,3 +371,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod interleavings;

@@ -1,17 +1,15 @@
 //! Books and where their units are.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
-
-use dashmap::DashMap;
 
 use super::hash::Seeded;
 use super::lock;
 use super::table::{Item, Table};
 use super::watch::Watchers;
 use crate::domain::{Line, Movement, Refused, Sku, Stock};
+use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{DashMap, Mutex};
 
 /// More shards than threads by far: the maps are read by every call.
 const SHARDS: usize = 64;

@@ -5,16 +5,16 @@
 
 use std::collections::HashSet;
 use std::pin::Pin;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use dashmap::DashMap;
 use futures_util::Stream;
 
 use super::hash::Seeded;
 use super::items::{Items, Seen};
 use super::lock;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::{DashMap, Mutex};
 
 /// Items of one watch, at most: there is a bit for each.
 pub(crate) const MAX_WATCHED: usize = 128;
