@@ -57,9 +57,26 @@ pub struct Args {
     #[arg(long, value_name = "URL", conflicts_with = "shape")]
     pub(crate) target: Option<String>,
 
-    /// Where the target's /metrics are, for its CPU time [default: the target's host, port 5390]
+    /// Where the target answers GraphQL, when not at --target
     #[arg(long, value_name = "URL", requires = "target")]
-    pub(crate) target_metrics: Option<String>,
+    pub(crate) target_graphql: Option<String>,
+
+    /// Where the target's catalog answers gRPC and gRPC-Web, when not at --target
+    #[arg(long, value_name = "URL", requires = "target")]
+    pub(crate) target_catalog: Option<String>,
+
+    /// The same of inventory
+    #[arg(long, value_name = "URL", requires = "target")]
+    pub(crate) target_inventory: Option<String>,
+
+    /// The same of ordering
+    #[arg(long, value_name = "URL", requires = "target")]
+    pub(crate) target_ordering: Option<String>,
+
+    /// Where the target's /metrics are, for its CPU time; those of several processes add up [default: the target's
+    /// host, port 5390]
+    #[arg(long, value_name = "URL", requires = "target", value_delimiter = ',')]
+    pub(crate) target_metrics: Vec<String>,
 
     /// Add this to every round trip, as in 80ms: a simulated network
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]

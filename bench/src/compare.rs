@@ -13,7 +13,8 @@ use crate::case::{self, Case, Style};
 use crate::report::{FORMAT, Knobs, Report, Scenario, csv, html, markdown, text, verdict};
 use crate::run::{self, Plan, Round, Runner, Shape};
 use crate::suite::{Cores, RESERVATION_TTL_S, Starter};
-use crate::{collect, floor, notes, process, target};
+use crate::target::Target;
+use crate::{collect, floor, notes, process};
 
 /// The run was stopped before its end.
 pub const STOPPED: u8 = 130;
@@ -61,13 +62,20 @@ pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
             }
         },
     };
-    if let Some(url) = &args.target {
-        target::check(url)?;
+    let target = Target::of(&args)?;
+    if let Some(target) = &target {
+        target.check()?;
     }
 
-    let report = measure(&args, &cases, &plans, stop)?;
+    for (path, _) in outputs(&args) {
+        make_folder(&path)?;
+    }
+
+    let report = measure(&args, target, &cases, &plans, stop)?;
     print(&text::render(&report));
-    write_all(&args, &report)?;
+    for (path, form) in outputs(&args) {
+        write(&path, &form(&report)?)?;
+    }
     if !report.complete {
         return Ok(STOPPED);
     }
@@ -111,7 +119,13 @@ fn times(args: &Args) -> (Duration, Duration, usize) {
     (args.warmup.unwrap_or(warmup), args.duration.unwrap_or(duration), args.rounds.unwrap_or(rounds))
 }
 
-fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> anyhow::Result<Report> {
+fn measure(
+    args: &Args,
+    target: Option<Target>,
+    cases: &[Case],
+    plans: &[Plan],
+    stop: &AtomicBool,
+) -> anyhow::Result<Report> {
     let (warmup, duration, rounds) = times(args);
     let own = std::env::current_exe().context("can't find this program's file")?;
     let program = args.program.clone().unwrap_or_else(|| own.clone());
@@ -122,16 +136,13 @@ fn measure(args: &Args, cases: &[Case], plans: &[Plan], stop: &AtomicBool) -> an
         starter.cores = None;
     }
     let cores = starter.cores;
-    let metrics_at = args.target_metrics.as_deref();
-    let metrics = args.target.as_deref().map(|url| target::Metrics::of(url, metrics_at)).transpose()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = Instant::now();
     let mut runner = Runner {
         cases,
         starter,
         shape: args.shape,
-        target: args.target.clone(),
-        metrics,
+        target,
         rtt: args.rtt,
         clients: args.clients,
         rate: args.rate,
@@ -276,31 +287,33 @@ fn clear_progress() {
     }
 }
 
-fn write_all(args: &Args, report: &Report) -> anyhow::Result<()> {
-    let mut json = serde_json::to_string_pretty(report)?;
-    json.push('\n');
-    let files = [
-        (&args.json, "report.json", json),
-        (&args.markdown, "report.md", markdown::render(report)),
-        (&args.csv, "report.csv", csv::render(report)),
-        (&args.html, "report.html", html::render(report)),
-    ];
-    for (path, name, text) in files {
-        let path = path.clone().unwrap_or_else(|| PathBuf::from(FOLDER).join(name));
-        write(&path, &text)?;
-    }
-    Ok(())
+/// How a report is written as text.
+type Form = fn(&Report) -> anyhow::Result<String>;
+
+/// Where each form of the report goes.
+fn outputs(args: &Args) -> [(PathBuf, Form); 4] {
+    let or = |path: &Option<PathBuf>, name| path.clone().unwrap_or_else(|| Path::new(FOLDER).join(name));
+    [
+        (or(&args.json, "report.json"), |report| Ok(serde_json::to_string_pretty(report)? + "\n")),
+        (or(&args.markdown, "report.md"), |report| Ok(markdown::render(report))),
+        (or(&args.csv, "report.csv"), |report| Ok(csv::render(report))),
+        (or(&args.html, "report.html"), |report| Ok(html::render(report))),
+    ]
 }
 
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent()
-        && !folder.as_os_str().is_empty()
-    {
-        std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
-    }
+/// Makes the folder of a file to write. It's a pity to learn only after minutes that this can't be.
+fn make_folder(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
     if path.is_dir() {
         bail!("{} is a folder", path.display());
     }
+    rustix::fs::access(if path.exists() { path } else { folder }, rustix::fs::Access::WRITE_OK)
+        .with_context(|| format!("can't write {}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    make_folder(path)?;
     std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
 }
 

@@ -29,13 +29,13 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
     }
     if report.rows.iter().any(|row| row.server_cpu_us_per_op.is_none()) {
         say(if knobs.target.is_some() {
-            "Server CPU: the target's /metrics couldn't be read or have no process_cpu_seconds_total, so the column is empty; --target-metrics says where they are."
+            "Server CPU: the target's /metrics couldn't all be read or have no process_cpu_seconds_total, so the column is empty; --target-metrics says where they are."
                 .to_owned()
         } else {
             "Server CPU couldn't be read from /proc, so the column is empty.".to_owned()
         });
     } else if knobs.target.is_some() {
-        say("Server CPU is process_cpu_seconds_total of the target's /metrics: all that the process did, in the resolution that it has there.".to_owned());
+        say("Server CPU is process_cpu_seconds_total of the target's /metrics, summed over its processes: all that they did, in the resolution that it has there.".to_owned());
     }
     if report.rows.iter().any(|row| row.client_cpu_us_per_op.is_none()) {
         say("Client CPU couldn't be read from /proc, so the column is empty.".to_owned());

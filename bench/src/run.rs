@@ -1,6 +1,7 @@
 //! The run: which rows there are, and their rounds.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::operation::{self, Recipe, detail, reserve};
 use crate::process;
 use crate::relay::Relay;
 use crate::suite::{self, Addresses, Starter, Suite};
-use crate::target::{self, Metrics};
+use crate::target::Target;
 
 /// What a suite runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -88,9 +89,7 @@ pub(crate) struct Runner<'a> {
     /// What the suite runs as.
     pub(crate) shape: Shape,
     /// A suite that runs elsewhere.
-    pub(crate) target: Option<String>,
-    /// Where that suite's `/metrics` are.
-    pub(crate) metrics: Option<Metrics>,
+    pub(crate) target: Option<Target>,
     /// Delay per round trip.
     pub(crate) rtt: Option<Duration>,
     /// Operations under way at once.
@@ -126,20 +125,21 @@ impl Runner<'_> {
         case.ways.iter().find(|way| way.style == case.floor).cloned().context("no style for the floor")
     }
 
-    fn start(&self, plan: &Plan) -> anyhow::Result<(Suite, Option<String>)> {
+    fn start(&self, plan: &Plan) -> anyhow::Result<Suite> {
         if plan.way.is_none() {
             let size = self.floors.get(&(plan.case, plan.http.as_str())).context("no size for the floor")?;
-            return Ok((self.starter.floor(plan.http, *size)?, None));
+            return self.starter.floor(plan.http, *size);
         }
-        if let Some(url) = &self.target {
-            let (address, authority) = target::locate(url)?;
-            return Ok((Suite::elsewhere(address), Some(authority)));
+        match (&self.target, self.shape) {
+            (Some(target), _) => Ok(target.suite()),
+            (None, Shape::OneProcess) => self.starter.one_process(),
+            (None, Shape::Services) => self.starter.services(),
         }
-        let suite = match self.shape {
-            Shape::OneProcess => self.starter.one_process()?,
-            Shape::Services => self.starter.services()?,
-        };
-        Ok((suite, None))
+    }
+
+    /// How requests to an address name it.
+    fn authority(&self, address: SocketAddr) -> String {
+        self.target.as_ref().map_or_else(|| address.to_string(), |target| target.authority(address))
     }
 
     /// Finds out how large the replies of the floor have to be.
@@ -211,8 +211,8 @@ impl Runner<'_> {
     ) -> anyhow::Result<Option<Loaded>> {
         let case = self.case(plan)?;
         let row = format!("{}, {} over HTTP/{}", case.id, plan.style().title(), plan.http.as_str());
-        let (mut suite, authority) = self.start(plan).with_context(|| row.clone())?;
-        match self.load(plan, &suite, authority, warmup, duration) {
+        let mut suite = self.start(plan).with_context(|| row.clone())?;
+        match self.load(plan, &suite, warmup, duration) {
             Ok(measured) => Ok(measured),
             Err(error) => {
                 let error = error.context(row);
@@ -229,7 +229,6 @@ impl Runner<'_> {
         &mut self,
         plan: &Plan,
         suite: &Suite,
-        authority: Option<String>,
         warmup: Duration,
         duration: Duration,
     ) -> anyhow::Result<Option<Loaded>> {
@@ -243,7 +242,7 @@ impl Runner<'_> {
         let recipe = operation::recipe(operation, &way, &run)?;
         let path = recipe.calls.first().map_or("", |call| call.path.as_str());
         let server = suite.addresses.of(style, path);
-        let authority = authority.unwrap_or_else(|| server.to_string());
+        let authority = self.authority(server);
         let relay = self.rtt.map(|rtt| Relay::start(server, rtt)).transpose()?;
         let address = relay.as_ref().map_or(server, Relay::address);
         let streams = if plan.http == Http::One { 1 } else { plan.streams };
@@ -260,7 +259,7 @@ impl Runner<'_> {
 
         let expected = match operation {
             Operation::Detail { .. } if style != Style::Floor => {
-                Some(self.screen(plan, operation, &suite.addresses, &setting.authority)?)
+                Some(self.screen(plan, operation, &suite.addresses)?)
             }
             _ => None,
         };
@@ -277,13 +276,13 @@ impl Runner<'_> {
                 Ok(())
             }
         };
-        let metrics = self.metrics.as_ref().filter(|_| style != Style::Floor);
-        let mut probe = || metrics.map_or_else(|| suite.cpu_ns(), |metrics| vec![metrics.cpu_ns()]);
+        let target = self.target.as_ref().filter(|_| style != Style::Floor);
+        let mut probe = || target.map_or_else(|| suite.cpu_ns(), Target::cpu_ns);
         let measured = load::run(&setting, warmup, duration, &mut check, &mut probe, self.stop)?;
         let Some(measured) = measured else { return Ok(None) };
         let peak_memory_bytes = suite.peak_memory_bytes().filter(|bytes| *bytes > 0);
         if let Some(last) = last.filter(Sampled::is_remembered) {
-            self.look_up(style, operation, &suite.addresses, &setting.authority, last)?;
+            self.look_up(style, operation, &suite.addresses, last)?;
         }
         let processes = suite.processes().map(|(name, _)| name).collect();
         Ok(Some(Loaded { measured, recipe, peak_memory_bytes, processes }))
@@ -295,7 +294,6 @@ impl Runner<'_> {
         plan: &Plan,
         operation: Operation,
         addresses: &Addresses,
-        authority: &str,
     ) -> anyhow::Result<detail::Screen> {
         let mut read = Vec::new();
         for style in [Style::RestBff, Style::GrpcWeb] {
@@ -303,7 +301,8 @@ impl Runner<'_> {
             let Some(way) = ways.iter().find(|way| way.style == style) else { continue };
             let call =
                 operation::recipe(operation, way, "")?.calls.into_iter().next().context("nothing to ask")?;
-            let body = lookup::ask(addresses.of(style, &call.path), authority, &call)?;
+            let address = addresses.of(style, &call.path);
+            let body = lookup::ask(address, &self.authority(address), &call)?;
             read.push(detail::read(style, &[body]).map_err(anyhow::Error::msg)?);
         }
         let first = read.first().cloned().context("no style to read what the service holds")?;
@@ -317,14 +316,13 @@ impl Runner<'_> {
         style: Style,
         operation: Operation,
         addresses: &Addresses,
-        authority: &str,
         sampled: Sampled,
     ) -> anyhow::Result<()> {
         let id = &sampled.id;
         let found = if matches!(style, Style::Grpc | Style::GrpcWeb) {
-            lookup::reservation_by_rest(addresses.rest, authority, id)
+            lookup::reservation_by_rest(addresses.rest, &self.authority(addresses.rest), id)
         } else {
-            lookup::reservation_by_grpc(addresses.inventory, authority, id)
+            lookup::reservation_by_grpc(addresses.inventory, &self.authority(addresses.inventory), id)
         };
         let found = match found {
             // On a busy machine the answer may have taken so long that the service had forgotten it.

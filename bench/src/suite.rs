@@ -51,14 +51,34 @@ pub struct Addresses {
     pub catalog: SocketAddr,
     /// Inventory's gRPC and gRPC-Web.
     pub inventory: SocketAddr,
-    /// Catalog's and inventory's gRPC, where that has a port of its own.
+    /// Ordering's gRPC and gRPC-Web.
+    pub ordering: SocketAddr,
+    /// The gRPC of all three, where that has a port of its own.
     pub grpc: Option<SocketAddr>,
 }
 
 impl Addresses {
+    /// One port for all.
+    pub fn one(address: SocketAddr) -> Self {
+        Self {
+            rest: address,
+            graphql: address,
+            catalog: address,
+            inventory: address,
+            ordering: address,
+            grpc: None,
+        }
+    }
+
     /// Where a style of an operation listens; the path of a method of gRPC says whose it is.
     pub fn of(&self, style: Style, path: &str) -> SocketAddr {
-        let service = if path.contains("inventory") { self.inventory } else { self.catalog };
+        let service = if path.starts_with("/bookstore.inventory.") {
+            self.inventory
+        } else if path.starts_with("/bookstore.ordering.") {
+            self.ordering
+        } else {
+            self.catalog
+        };
         match style {
             Style::Rest | Style::RestBff | Style::Floor => self.rest,
             Style::Graphql | Style::GraphqlPersisted => self.graphql,
@@ -98,6 +118,7 @@ impl Starter {
             graphql: http,
             catalog: http,
             inventory: http,
+            ordering: http,
             grpc: Some(address("gRPC ")?),
         };
         Ok(start.done(addresses))
@@ -118,7 +139,7 @@ impl Starter {
         let all = [a, b, c, d, "--ordering-url", &ordering_url];
         let graphql = start.service("graphql-bff", &all)?;
         let rest = start.service("rest-facade", &all)?;
-        Ok(start.done(Addresses { rest, graphql, catalog, inventory, grpc: None }))
+        Ok(start.done(Addresses { rest, graphql, catalog, inventory, ordering, grpc: None }))
     }
 
     /// The floor server.
@@ -129,9 +150,7 @@ impl Starter {
             .child("floor", &self.own, &["compare", "--serve-floor", &spec], |lines| !lines.is_empty())?;
         let line = lines.first().and_then(|line| address_in(line));
         let address = line.context("the floor server doesn't say where it listens")?;
-        let addresses =
-            Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
-        Ok(start.done(addresses))
+        Ok(start.done(Addresses::one(address)))
     }
 }
 
@@ -142,9 +161,7 @@ struct Start<'a> {
 
 impl<'a> Start<'a> {
     fn new(starter: &'a Starter) -> Self {
-        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let addresses =
-            Addresses { rest: nowhere, graphql: nowhere, catalog: nowhere, inventory: nowhere, grpc: None };
+        let addresses = Addresses::one(SocketAddr::from(([127, 0, 0, 1], 0)));
         Self { starter, suite: Suite { children: Vec::new(), started: Instant::now(), addresses } }
     }
 
@@ -233,10 +250,8 @@ pub fn address_in(line: &str) -> Option<SocketAddr> {
 }
 
 impl Suite {
-    /// A suite that runs elsewhere. gRPC is taken from its HTTP port, which serves it too.
-    pub fn elsewhere(address: SocketAddr) -> Self {
-        let addresses =
-            Addresses { rest: address, graphql: address, catalog: address, inventory: address, grpc: None };
+    /// A suite that runs elsewhere.
+    pub fn elsewhere(addresses: Addresses) -> Self {
         Self { children: Vec::new(), started: Instant::now(), addresses }
     }
 

@@ -4,10 +4,12 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use anyhow::{Context as _, ensure};
 
+use crate::args::Args;
 use crate::lookup;
+use crate::suite::{Addresses, Suite};
 
 /// The address of `http://host:port`, and the host and port as they stand there. A path is left out of account.
-pub(crate) fn locate(url: &str) -> anyhow::Result<(SocketAddr, String)> {
+fn locate(url: &str) -> anyhow::Result<(SocketAddr, String)> {
     let rest = url.strip_prefix("http://").unwrap_or(url);
     let authority = rest.split('/').next().unwrap_or_default();
     ensure!(authority.contains(':'), "a target is http://host:port, not {url}");
@@ -16,46 +18,129 @@ pub(crate) fn locate(url: &str) -> anyhow::Result<(SocketAddr, String)> {
     Ok((address, authority.to_owned()))
 }
 
-/// Where a suite that runs elsewhere says what it costs.
-pub(crate) struct Metrics {
-    address: SocketAddr,
-    authority: String,
-}
-
 /// The port of `/metrics` when nobody says another.
 const METRICS_PORT: u16 = 5390;
 
-impl Metrics {
-    /// The one of a target: at this URL, else on its host at the usual port.
-    pub(crate) fn of(target: &str, url: Option<&str>) -> anyhow::Result<Self> {
-        let (address, authority) = match url {
-            Some(url) => locate(url)?,
-            None => {
-                let (mut address, _) = locate(target)?;
-                address.set_port(METRICS_PORT);
-                (address, address.to_string())
-            }
+/// A suite that runs elsewhere: as one process, or with an address for each service.
+pub(crate) struct Target {
+    addresses: Addresses,
+    /// Each address as the user spelt it, as requests name it.
+    names: Vec<(SocketAddr, String)>,
+    /// Where its processes say what they cost.
+    metrics: Vec<(SocketAddr, String)>,
+}
+
+impl Target {
+    /// The one that the arguments name, if they do. What has no URL of its own is where REST is.
+    pub(crate) fn of(args: &Args) -> anyhow::Result<Option<Self>> {
+        let Some(rest) = &args.target else { return Ok(None) };
+        let mut names = Vec::new();
+        let mut find = |url: &Option<String>| -> anyhow::Result<SocketAddr> {
+            let (address, name) = locate(url.as_ref().unwrap_or(rest))?;
+            names.push((address, name));
+            Ok(address)
         };
-        Ok(Self { address, authority })
+        let addresses = Addresses {
+            rest: find(&None)?,
+            graphql: find(&args.target_graphql)?,
+            catalog: find(&args.target_catalog)?,
+            inventory: find(&args.target_inventory)?,
+            ordering: find(&args.target_ordering)?,
+            // The HTTP port serves it too.
+            grpc: None,
+        };
+        let mut metrics = Vec::new();
+        for url in &args.target_metrics {
+            metrics.push(locate(url)?);
+        }
+        if metrics.is_empty() {
+            let at = SocketAddr::new(addresses.rest.ip(), METRICS_PORT);
+            metrics.push((at, at.to_string()));
+        }
+        Ok(Some(Self { addresses, names, metrics }))
     }
 
-    /// The CPU time that the process says it has had.
-    pub(crate) fn cpu_ns(&self) -> Option<u64> {
-        let body = lookup::ask(self.address, &self.authority, &lookup::get("/metrics")).ok()?;
-        let text = std::str::from_utf8(&body).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
-        let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
-        Some((seconds * 1e9) as u64)
+    /// Where it listens.
+    pub(crate) fn suite(&self) -> Suite {
+        Suite::elsewhere(self.addresses)
+    }
+
+    /// How requests to an address name it.
+    pub(crate) fn authority(&self, address: SocketAddr) -> String {
+        let name = self.names.iter().find(|(at, _)| *at == address);
+        name.map_or_else(|| address.to_string(), |(_, name)| name.clone())
+    }
+
+    /// The CPU time that each process says it has had.
+    pub(crate) fn cpu_ns(&self) -> Vec<Option<u64>> {
+        self.metrics.iter().map(|(address, authority)| cpu_ns(*address, authority)).collect()
+    }
+
+    /// Whether it answers as a bookstore does.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let address = self.addresses.rest;
+        let authority = self.authority(address);
+        let body = lookup::ask(address, &authority, &lookup::get("/api/v1/books/1"));
+        let body = body.with_context(|| format!("http://{authority} doesn't answer as a bookstore"))?;
+        let book: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        let sku = book.as_ref().and_then(|book| book.get("sku")?.as_str());
+        ensure!(sku == Some(&proto::seed::sku(1)), "http://{authority} doesn't have the seeded books");
+        Ok(())
     }
 }
 
-/// Whether the target answers as a bookstore does.
-pub(crate) fn check(url: &str) -> anyhow::Result<()> {
-    let (address, authority) = locate(url)?;
-    let body = lookup::ask(address, &authority, &lookup::get("/api/v1/books/1"));
-    let body = body.with_context(|| format!("{url} doesn't answer as a bookstore"))?;
-    let book: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
-    let sku = book.as_ref().and_then(|book| book.get("sku")?.as_str());
-    ensure!(sku == Some(&proto::seed::sku(1)), "{url} doesn't have the seeded books");
-    Ok(())
+fn cpu_ns(address: SocketAddr, authority: &str) -> Option<u64> {
+    let body = lookup::ask(address, authority, &lookup::get("/metrics")).ok()?;
+    let text = std::str::from_utf8(&body).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
+    let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
+    Some((seconds * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn target(line: &str) -> anyhow::Result<Option<Target>> {
+        Target::of(&Cli::try_parse_from(line.split(' ')).unwrap().args)
+    }
+
+    #[test]
+    fn one_url_is_enough_for_one_process() {
+        let found = target("compare --target http://127.0.0.1:5300/").unwrap().unwrap();
+        assert_eq!(found.addresses, Addresses::one("127.0.0.1:5300".parse().unwrap()));
+        assert_eq!(found.authority(found.addresses.graphql), "127.0.0.1:5300");
+        assert_eq!(found.metrics, [("127.0.0.1:5390".parse().unwrap(), "127.0.0.1:5390".to_owned())]);
+    }
+
+    #[test]
+    fn services_of_their_own_are_asked_by_their_own_names() {
+        let line = "compare --target http://127.0.0.1:1 --target-graphql http://localhost:2 \
+                    --target-catalog 127.0.0.1:3 --target-ordering http://127.0.0.1:4 \
+                    --target-metrics http://127.0.0.1:5/metrics,http://127.0.0.1:6/metrics";
+        let line: Vec<&str> = line.split_whitespace().collect();
+        let found = target(&line.join(" ")).unwrap().unwrap();
+        let Addresses { rest, graphql, catalog, inventory, ordering, grpc } = found.addresses;
+        assert_eq!(
+            [rest.port(), graphql.port(), catalog.port(), inventory.port(), ordering.port()],
+            [1, 2, 3, 1, 4]
+        );
+        assert_eq!(grpc, None);
+        assert_eq!(found.authority(graphql), "localhost:2");
+        assert_eq!(found.metrics.iter().map(|(at, _)| at.port()).collect::<Vec<_>>(), [5, 6]);
+    }
+
+    #[test]
+    fn no_url_or_no_port_is_no_target() {
+        assert!(target("compare").unwrap().is_none());
+        assert!(target("compare --target http://127.0.0.1").is_err());
+    }
 }
