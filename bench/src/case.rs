@@ -15,11 +15,20 @@ pub struct Case {
     pub title: String,
     /// What is asked for, and what a right reply holds.
     pub operation: Operation,
+    /// How many times in a row an operation asks, each after the reply to the one before.
+    #[serde(default = "once")]
+    pub times: usize,
+    /// Books that the suite has to start with, when those that it has by itself are not enough.
+    pub books: Option<i32>,
     /// The style whose reply the floor server imitates in size.
     pub floor: Style,
     /// How each style asks.
     #[serde(rename = "style")]
     pub ways: Vec<Way>,
+}
+
+fn once() -> usize {
+    1
 }
 
 /// The operations that the styles know how to ask for.
@@ -40,6 +49,41 @@ pub enum Operation {
         /// How many of its latest reviews.
         reviews: i32,
     },
+    /// Reads a seeded order.
+    Order {
+        /// Its number among the seeded ones.
+        number: i32,
+        /// How much of it.
+        view: View,
+    },
+    /// Reads the first page of books.
+    List {
+        /// Books on the page, all of which must be there.
+        page_size: i32,
+    },
+}
+
+/// How much of an order is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum View {
+    /// What it is, where it stands and what it costs.
+    Status,
+    /// Its lines and its address too.
+    Full,
+    /// And all that happened to it.
+    History,
+}
+
+impl View {
+    /// Its name in REST.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Full => "full",
+            Self::History => "history",
+        }
+    }
 }
 
 /// An API style, or the floor under them.
@@ -91,6 +135,33 @@ impl Style {
             Self::Grpc => "gRPC",
             Self::Floor => "floor",
         }
+    }
+}
+
+impl Style {
+    /// Whether its replies are messages of gRPC.
+    pub fn is_grpc(self) -> bool {
+        matches!(self, Self::Grpc | Self::GrpcWeb)
+    }
+
+    /// Whether it asks REST.
+    pub fn is_rest(self) -> bool {
+        matches!(self, Self::Rest | Self::RestBff)
+    }
+}
+
+impl Case {
+    /// Requests that the way sends at once, and requests of one operation in all.
+    pub fn requests(&self, way: &Way) -> (usize, usize) {
+        match &way.asks {
+            Asks::Requests { requests, .. } => (requests.len(), requests.len() + 1),
+            _ => (1, self.times),
+        }
+    }
+
+    /// The style whose reply and request the floor has.
+    pub fn model(&self) -> Option<&Way> {
+        self.ways.iter().find(|way| way.style == self.floor)
     }
 }
 
@@ -189,11 +260,19 @@ pub enum Asks {
     },
 }
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 8] = [
     ("reserve-2", include_str!("../cases/reserve-2.toml")),
     ("reserve-50", include_str!("../cases/reserve-50.toml")),
     ("detail", include_str!("../cases/detail.toml")),
+    ("order-200b", include_str!("../cases/order-200b.toml")),
+    ("order-2k", include_str!("../cases/order-2k.toml")),
+    ("order-64k", include_str!("../cases/order-64k.toml")),
+    ("list-50", include_str!("../cases/list-50.toml")),
+    ("list-50-x10", include_str!("../cases/list-50-x10.toml")),
 ];
+
+/// The scenarios that run when nobody says which.
+pub const USUAL: [&str; 3] = ["reserve-2", "reserve-50", "detail"];
 
 /// All scenarios, in the order in which they run.
 pub fn all() -> anyhow::Result<Vec<Case>> {
@@ -217,7 +296,22 @@ pub fn parse(text: &str) -> anyhow::Result<Case> {
             ensure!((1..=proto::seed::BOOKS).contains(&book), "book must be a seeded one");
             ensure!((0..=4).contains(&reviews), "reviews must be from 0 to 4");
         }
+        Operation::Order { number, .. } => {
+            ensure!((1..=proto::seed::ORDERS).contains(&number), "number must be a seeded order's");
+        }
+        Operation::List { page_size } => {
+            let books = case.books.unwrap_or(proto::seed::BOOKS);
+            ensure!(
+                (1..=books.min(1_000)).contains(&page_size),
+                "page_size must be from 1 to the number of books, at most 1,000"
+            );
+        }
     }
+    ensure!((1..=1_000).contains(&case.times), "times must be from 1 to 1,000");
+    ensure!(
+        case.books.is_none_or(|books| (1..=1_000_000).contains(&books)),
+        "books must be from 1 to 1,000,000"
+    );
     ensure!(case.ways.iter().any(|way| way.style == case.floor), "floor must be one of its styles");
     for way in &case.ways {
         let fits = match way.style {
@@ -228,6 +322,8 @@ pub fn parse(text: &str) -> anyhow::Result<Case> {
             Style::Floor => bail!("the floor is no style of a case"),
         };
         ensure!(fits, "{} can't ask like this", way.style);
+        let is_single = !matches!(way.asks, Asks::Requests { .. });
+        ensure!(is_single || case.times == 1, "only single requests can be repeated in a row");
         ensure!(way.style != Style::Grpc || way.http == [Http::Two], "gRPC needs HTTP/2, and only that");
     }
     Ok(case)

@@ -37,11 +37,7 @@ pub(crate) fn rows(cases: &[Case], plans: &[Plan], found: &[Vec<Round>], clients
 
 fn row(cases: &[Case], plan: &Plan, rounds: &[Round], clients: usize) -> Option<Row> {
     let case = cases.get(plan.case)?;
-    let calls = plan.way.as_ref().map_or(1, |way| match &way.asks {
-        crate::case::Asks::Requests { requests, .. } => requests.len(),
-        _ => 1,
-    });
-    let requests_per_op = if calls > 1 { calls + 1 } else { 1 };
+    let (calls, requests_per_op) = case.requests(plan.way.as_ref().or(case.model())?);
     let (connections, streams) = match plan.http {
         Http::One => (clients * calls, 1),
         Http::Two => (clients.div_ceil(plan.streams), plan.streams),

@@ -39,7 +39,7 @@ pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
     }
     let cases: Vec<Case> = cases
         .into_iter()
-        .filter(|case| args.scenario.is_empty() || args.scenario.contains(&case.id))
+        .filter(|case| args.scenario.iter().any(|id| *id == case.id || id == "all"))
         .collect();
     let styles: Vec<Style> =
         Style::ALL.into_iter().filter(|style| args.style.iter().any(|name| name == style.as_str())).collect();

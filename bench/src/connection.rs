@@ -107,6 +107,17 @@ pub struct Traffic {
     pub body_received: u64,
 }
 
+/// Replies that came to their end, and what was read up to the end of the last of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Whole {
+    /// How many.
+    pub replies: u64,
+    /// Bytes read from the socket.
+    pub received: u64,
+    /// Of those, bodies.
+    pub body_received: u64,
+}
+
 const READ_BYTES: usize = 256 << 10;
 
 /// An open connection.
@@ -119,6 +130,8 @@ pub struct Connection {
     filled: usize,
     protocol: Protocol,
     traffic: Traffic,
+    replies: u64,
+    whole: Whole,
 }
 
 #[derive(Debug)]
@@ -147,6 +160,8 @@ impl Connection {
             filled: 0,
             protocol,
             traffic: Traffic::default(),
+            replies: 0,
+            whole: Whole::default(),
         };
         connection.flush()?;
         Ok(connection)
@@ -160,6 +175,11 @@ impl Connection {
     /// Bytes so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic
+    }
+
+    /// Replies so far that nothing half read came after.
+    pub fn whole(&self) -> Whole {
+        self.whole
     }
 
     /// Puts a request in line; [`flush`](Self::flush) sends it.
@@ -219,12 +239,22 @@ impl Connection {
             self.filled += count;
             self.traffic.received += count as u64;
             let input = self.input.get(..self.filled).unwrap_or_default();
+            let replies = &mut self.replies;
+            let before = *replies;
+            let mut on_answer = |tag: Tag, answer: Answer<'_>| {
+                *replies += 1;
+                on_answer(tag, answer)
+            };
             let used = match &mut self.protocol {
                 Protocol::One { waiting, unchunked } => {
-                    replies(input, waiting, unchunked, &mut self.traffic, on_answer)?
+                    take(input, waiting, unchunked, &mut self.traffic, &mut on_answer)?
                 }
-                Protocol::Two(two) => two.receive(input, &mut self.out, &mut self.traffic, on_answer)?,
+                Protocol::Two(two) => two.receive(input, &mut self.out, &mut self.traffic, &mut on_answer)?,
             };
+            if self.replies > before && used == self.filled {
+                let Traffic { received, body_received, .. } = self.traffic;
+                self.whole = Whole { replies: self.replies, received, body_received };
+            }
             if used > 0 {
                 self.input.copy_within(used..self.filled, 0);
                 self.filled -= used;
@@ -237,7 +267,7 @@ impl Connection {
     }
 }
 
-fn replies(
+fn take(
     input: &[u8],
     waiting: &mut Option<Tag>,
     unchunked: &mut Vec<u8>,

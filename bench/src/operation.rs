@@ -1,14 +1,17 @@
 //! What each style sends for an operation, and what a right reply holds.
 
 pub mod detail;
+pub mod list;
+pub mod order;
 pub mod reserve;
 
 use anyhow::{Context as _, bail};
 use prost::Message;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::case::{Asks, Operation, Style, Way};
+use crate::case::{Asks, Case, Operation, Style, Way};
 use crate::request::{Call, Expect};
 
 /// One operation of a style.
@@ -18,6 +21,8 @@ pub struct Recipe {
     pub calls: Vec<Call>,
     /// Sent when all of those are answered: the path, and the field of the first reply whose number goes into it.
     pub then: Option<Then>,
+    /// How many times in a row all this is done in one operation.
+    pub times: usize,
 }
 
 /// A request that needs another's reply.
@@ -39,22 +44,26 @@ impl Then {
 impl Recipe {
     /// Requests of one operation.
     pub fn requests(&self) -> usize {
-        self.calls.len() + usize::from(self.then.is_some())
+        self.calls.len() * self.times + usize::from(self.then.is_some())
     }
 }
 
 /// The published documents that cases name.
-const DOCUMENTS: [(&str, &str); 2] = [
+const DOCUMENTS: [(&str, &str); 5] = [
     ("BookDetail", include_str!("../../graphql/operations/BookDetail.graphql")),
+    ("GetOrderFull", include_str!("../../graphql/operations/GetOrderFull.graphql")),
+    ("GetOrderHistory", include_str!("../../graphql/operations/GetOrderHistory.graphql")),
+    ("GetOrderStatus", include_str!("../../graphql/operations/GetOrderStatus.graphql")),
     ("ReserveStock", include_str!("../../graphql/operations/ReserveStock.graphql")),
 ];
 
 /// How the order ids of a run look: the name of the run, then the order's number.
 pub const ORDER_NUMBER: &str = "0000000000";
 
-/// What the style sends for the operation. `run` names the run in its order ids.
-pub fn recipe(operation: Operation, way: &Way, run: &str) -> anyhow::Result<Recipe> {
-    let one = |call| Ok(Recipe { calls: vec![call], then: None });
+/// What the style sends for the case's operation. `run` names the run in its order ids.
+pub fn recipe(case: &Case, way: &Way, run: &str) -> anyhow::Result<Recipe> {
+    let operation = case.operation;
+    let one = |call| Ok(Recipe { calls: vec![call], then: None, times: case.times });
     match &way.asks {
         Asks::Requests { requests, then } => {
             let calls = requests.iter().map(|line| rest(operation, line, run)).collect::<Result<_, _>>()?;
@@ -62,16 +71,36 @@ pub fn recipe(operation: Operation, way: &Way, run: &str) -> anyhow::Result<Reci
             let (before, rest) = path.split_once('{').context("what follows must need a reply")?;
             let (field, after) = rest.split_once('}').context("a brace that doesn't close")?;
             let key = format!("\"{field}\":");
-            Ok(Recipe { calls, then: Some(Then { before: before.to_owned(), after: after.to_owned(), key }) })
+            let then = Then { before: before.to_owned(), after: after.to_owned(), key };
+            Ok(Recipe { calls, then: Some(then), times: 1 })
         }
         Asks::Request { request } => one(rest(operation, request, run)?),
         Asks::Document { document } => {
             let found = DOCUMENTS.iter().find(|(name, _)| name == document);
             let (_, text) = found.with_context(|| format!("no document {document} is built in"))?;
-            one(graphql(operation, text, way.style == Style::GraphqlPersisted, run))
+            one(graphql(operation, text, way.style == Style::GraphqlPersisted, run)?)
         }
         Asks::Method { method } => one(grpc(operation, method, way.style == Style::GrpcWeb, run)),
     }
+}
+
+/// How to read what the service holds without the style that is measured: over REST, and over gRPC-Web, which needs no
+/// HTTP/2. As the case's own ways have it.
+pub fn readings(case: &Case) -> anyhow::Result<Vec<(Style, Call)>> {
+    let mut readings = Vec::new();
+    for way in &case.ways {
+        let reading = match &way.asks {
+            Asks::Request { request } if way.style.is_rest() => {
+                (way.style, rest(case.operation, request, "")?)
+            }
+            Asks::Method { method } => (Style::GrpcWeb, grpc(case.operation, method, true, "")),
+            _ => continue,
+        };
+        if readings.iter().all(|(style, _)| *style != reading.0) {
+            readings.push(reading);
+        }
+    }
+    Ok(readings)
 }
 
 fn get(path: String) -> Call {
@@ -94,12 +123,9 @@ fn order_at(body: &[u8]) -> Option<usize> {
 
 fn rest(operation: Operation, line: &str, run: &str) -> anyhow::Result<Call> {
     let (method, path) = line.split_once(' ').context("a request is a method and a path")?;
-    match (method, operation) {
-        ("GET", Operation::Detail { book, reviews }) => {
-            let path = path.replace("{book}", &book.to_string()).replace("{reviews}", &reviews.to_string());
-            Ok(get(path))
-        }
-        ("POST", Operation::Reserve { .. }) => {
+    match method {
+        "GET" if !operation.writes() => Ok(get(operation.fill_in(path))),
+        "POST" if operation.writes() => {
             let body = operation.input(run).to_string().into_bytes();
             Ok(post(path.to_owned(), body, Expect::Status(201)))
         }
@@ -107,23 +133,25 @@ fn rest(operation: Operation, line: &str, run: &str) -> anyhow::Result<Call> {
     }
 }
 
-fn graphql(operation: Operation, text: &str, persisted: bool, run: &str) -> Call {
+fn graphql(operation: Operation, text: &str, persisted: bool, run: &str) -> anyhow::Result<Call> {
     let variables = match operation {
         Operation::Reserve { .. } => json!({ "input": operation.input(run) }),
         Operation::Detail { book, .. } => json!({ "id": book }),
+        Operation::Order { number, .. } => json!({ "id": proto::seed::order_id(number) }),
+        Operation::List { .. } => bail!("no style of GraphQL asks for this operation"),
     };
     if !persisted {
         let body = json!({ "query": text, "variables": variables });
-        return post("/graphql".to_owned(), body.to_string().into_bytes(), Expect::Data);
+        return Ok(post("/graphql".to_owned(), body.to_string().into_bytes(), Expect::Data));
     }
     let hash: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     let extensions = json!({ "persistedQuery": { "version": 1, "sha256Hash": hash } });
-    if matches!(operation, Operation::Reserve { .. }) {
+    if operation.writes() {
         let body = json!({ "extensions": extensions, "variables": variables });
-        return post("/graphql".to_owned(), body.to_string().into_bytes(), Expect::Data);
+        return Ok(post("/graphql".to_owned(), body.to_string().into_bytes(), Expect::Data));
     }
     let path = format!("/graphql?extensions={}&variables={}", escape(&extensions), escape(&variables));
-    Call { expect: Expect::Data, ..get(path) }
+    Ok(Call { expect: Expect::Data, ..get(path) })
 }
 
 /// JSON in a query string.
@@ -145,6 +173,8 @@ fn grpc(operation: Operation, method: &str, web: bool, run: &str) -> Call {
             reserve::message(operation.order(run), operation.lines()).encode_to_vec()
         }
         Operation::Detail { book, reviews } => detail::message(book, reviews).encode_to_vec(),
+        Operation::Order { number, view } => order::message(number, view).encode_to_vec(),
+        Operation::List { page_size } => list::message(page_size).encode_to_vec(),
     };
     let body = framed(&message);
     let (headers, expect) = if web {
@@ -188,8 +218,93 @@ impl Operation {
         json!({ "orderId": self.order(run), "lines": lines })
     }
 
+    /// The path with the operation's own values.
+    fn fill_in(self, path: &str) -> String {
+        match self {
+            Self::Reserve { .. } => path.to_owned(),
+            Self::Detail { book, reviews } => {
+                path.replace("{book}", &book.to_string()).replace("{reviews}", &reviews.to_string())
+            }
+            Self::Order { number, view } => {
+                path.replace("{order}", &proto::seed::order_id(number)).replace("{view}", view.as_str())
+            }
+            Self::List { page_size } => path.replace("{page_size}", &page_size.to_string()),
+        }
+    }
+
     /// Whether a new order id is needed each time.
     pub fn writes(self) -> bool {
         matches!(self, Self::Reserve { .. })
+    }
+}
+
+/// An amount of money, whatever the style.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Money {
+    amount_minor: i64,
+    currency: String,
+}
+
+impl From<proto::common::v1::Money> for Money {
+    fn from(money: proto::common::v1::Money) -> Self {
+        Self { amount_minor: money.amount_minor, currency: money.currency }
+    }
+}
+
+/// What the replies of one operation hold, whatever the style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// A book-detail screen.
+    Screen(detail::Screen),
+    /// An order.
+    Order(Box<order::Order>),
+    /// Books.
+    Books(list::Books),
+}
+
+impl Operation {
+    /// Reads what the replies of one operation hold, in the order of the requests.
+    pub fn read(self, style: Style, bodies: &[Vec<u8>]) -> Result<Content, String> {
+        if let Self::Detail { .. } = self {
+            return detail::read(style, bodies).map(Content::Screen);
+        }
+        let mut found = None;
+        for body in bodies {
+            let content = match self {
+                Self::Order { .. } => Content::Order(Box::new(order::read(style, body)?)),
+                Self::List { page_size } => {
+                    let found = list::read(style, body)?;
+                    let (count, wanted) = (found.books.len(), page_size as usize);
+                    if count != wanted {
+                        return Err(format!("{count} books instead of {wanted}"));
+                    }
+                    Content::Books(found)
+                }
+                Self::Detail { .. } | Self::Reserve { .. } => return Err("nothing to read".to_owned()),
+            };
+            match &found {
+                Some(first) => content.is_same(first)?,
+                None => found = Some(content),
+            }
+        }
+        found.ok_or_else(|| "no replies".to_owned())
+    }
+}
+
+impl Content {
+    /// Says where it differs from what is expected.
+    pub fn is_same(&self, expected: &Self) -> Result<(), String> {
+        if self == expected {
+            return Ok(());
+        }
+        let (found, expected) = (format!("{self:?}"), format!("{expected:?}"));
+        let same = found.bytes().zip(expected.bytes()).take_while(|(a, b)| a == b).count();
+        let near = |text: &str| {
+            let start = same.saturating_sub(40);
+            let near = text.as_bytes().get(start..).unwrap_or_default();
+            String::from_utf8_lossy(near.get(..160).unwrap_or(near)).into_owned()
+        };
+        Err(format!("..{}.. instead of ..{}..", near(&found), near(&expected)))
     }
 }

@@ -12,7 +12,7 @@ use crate::connection::Traffic;
 use crate::floor::Size;
 use crate::load::{self, Measured, Setting};
 use crate::lookup::{self, Held};
-use crate::operation::{self, Recipe, detail, reserve};
+use crate::operation::{self, Content, Recipe, reserve};
 use crate::process;
 use crate::relay::Relay;
 use crate::suite::{self, Addresses, Starter, Suite};
@@ -119,10 +119,8 @@ impl Runner<'_> {
         self.cases.get(plan.case).context("no such case")
     }
 
-    /// The case's style whose reply and request the floor has.
     fn model(&self, plan: &Plan) -> anyhow::Result<Way> {
-        let case = self.case(plan)?;
-        case.ways.iter().find(|way| way.style == case.floor).cloned().context("no style for the floor")
+        self.case(plan)?.model().cloned().context("no style for the floor")
     }
 
     fn start(&self, plan: &Plan) -> anyhow::Result<Suite> {
@@ -130,10 +128,11 @@ impl Runner<'_> {
             let size = self.floors.get(&(plan.case, plan.http.as_str())).context("no size for the floor")?;
             return self.starter.floor(plan.http, *size);
         }
+        let books = self.case(plan)?.books;
         match (&self.target, self.shape) {
             (Some(target), _) => Ok(target.suite()),
-            (None, Shape::OneProcess) => self.starter.one_process(),
-            (None, Shape::Services) => self.starter.services(),
+            (None, Shape::OneProcess) => self.starter.one_process(books),
+            (None, Shape::Services) => self.starter.services(books),
         }
     }
 
@@ -150,20 +149,19 @@ impl Runner<'_> {
         }
         let way = self.model(plan)?;
         let plan = Plan { way: Some(way), streams: 1, ..plan.clone() };
-        let short = Duration::from_millis(30);
+        let enough = Duration::from_millis(30) + self.rtt.unwrap_or_default() * 3;
         let (clients, rate) = (std::mem::replace(&mut self.clients, 1), self.rate.take());
-        let result = self.measure(&plan, short, short);
+        let result = self.measure(&plan, enough, enough);
         (self.clients, self.rate) = (clients, rate);
-        let Some(Loaded { measured, recipe, .. }) = result? else { return Ok(()) };
-        let replies = measured.operations * recipe.requests() as u64;
-        ensure!(replies > 0, "no reply to take the floor's size from");
+        let Some(Loaded { measured: Measured { whole, .. }, recipe, .. }) = result? else { return Ok(()) };
+        let each = |bytes: u64| bytes.checked_div(whole.replies).map(|bytes| bytes as usize);
+        let sizes = each(whole.received).zip(each(whole.body_received));
+        let (wire, body) = sizes.context("no reply to take the floor's size from")?;
         let status = match recipe.calls.first().map(|call| call.expect) {
             Some(crate::request::Expect::Status(status)) => status,
             _ => bail!("the floor imitates REST"),
         };
-        let Traffic { received, body_received, .. } = measured.traffic;
-        let size =
-            Size { wire: (received / replies) as usize, body: (body_received / replies) as usize, status };
+        let size = Size { wire, body, status };
         self.floors.insert(key, size);
         Ok(())
     }
@@ -232,14 +230,15 @@ impl Runner<'_> {
         warmup: Duration,
         duration: Duration,
     ) -> anyhow::Result<Option<Loaded>> {
-        let operation = self.case(plan)?.operation;
+        let case = self.case(plan)?;
+        let operation = case.operation;
         let (way, style) = match &plan.way {
             Some(way) => (way.clone(), way.style),
             None => (self.model(plan)?, Style::Floor),
         };
+        let run = format!("{}{:04x}", self.name, self.counter + 1);
+        let recipe = operation::recipe(case, &way, &run)?;
         self.counter += 1;
-        let run = format!("{}{:04x}", self.name, self.counter);
-        let recipe = operation::recipe(operation, &way, &run)?;
         let path = recipe.calls.first().map_or("", |call| call.path.as_str());
         let server = suite.addresses.of(style, path);
         let authority = self.authority(server);
@@ -257,18 +256,21 @@ impl Runner<'_> {
             spin: self.spin,
         };
 
-        let expected = match operation {
-            Operation::Detail { .. } if style != Style::Floor => {
-                Some(self.screen(plan, operation, &suite.addresses)?)
-            }
-            _ => None,
+        let expected = match style {
+            Style::Floor => None,
+            _ if operation.writes() => None,
+            _ => Some(self.held(plan, &suite.addresses)?),
         };
         let mut last: Option<Sampled> = None;
+        // Bytes that were right once are right.
+        let mut known: Vec<Vec<u8>> = Vec::new();
         let mut check = |order: u64, bodies: &[Vec<u8>]| match (&expected, style) {
             (_, Style::Floor) => Ok(()),
+            (Some(_), _) if known == bodies => Ok(()),
             (Some(expected), _) => {
-                let found = detail::read(style, bodies)?;
-                if found == *expected { Ok(()) } else { Err(format!("{found:?} instead of {expected:?}")) }
+                operation.read(style, bodies)?.is_same(expected)?;
+                known = bodies.to_vec();
+                Ok(())
             }
             (None, _) => {
                 let id = reserve::check(style, bodies.first().map_or(&[], Vec::as_slice))?;
@@ -288,26 +290,22 @@ impl Runner<'_> {
         Ok(Some(Loaded { measured, recipe, peak_memory_bytes, processes }))
     }
 
-    /// What the service holds, read in two other styles that have to agree.
-    fn screen(
-        &self,
-        plan: &Plan,
-        operation: Operation,
-        addresses: &Addresses,
-    ) -> anyhow::Result<detail::Screen> {
-        let mut read = Vec::new();
-        for style in [Style::RestBff, Style::GrpcWeb] {
-            let ways = &self.case(plan)?.ways;
-            let Some(way) = ways.iter().find(|way| way.style == style) else { continue };
-            let call =
-                operation::recipe(operation, way, "")?.calls.into_iter().next().context("nothing to ask")?;
+    /// What the service holds, read in two styles that have to agree.
+    fn held(&self, plan: &Plan, addresses: &Addresses) -> anyhow::Result<Content> {
+        let case = self.case(plan)?;
+        let mut read: Vec<(Style, Content)> = Vec::new();
+        for (style, call) in operation::readings(case)? {
             let address = addresses.of(style, &call.path);
             let body = lookup::ask(address, &self.authority(address), &call)?;
-            read.push(detail::read(style, &[body]).map_err(anyhow::Error::msg)?);
+            let content = case.operation.read(style, &[body]).map_err(anyhow::Error::msg)?;
+            if let Some((other, first)) = read.first() {
+                let same = content.is_same(first).map_err(anyhow::Error::msg);
+                same.with_context(|| format!("{} and {} disagree", style.title(), other.title()))?;
+            }
+            read.push((style, content));
         }
-        let first = read.first().cloned().context("no style to read what the service holds")?;
-        ensure!(read.iter().all(|screen| *screen == first), "REST and gRPC-Web disagree: {read:?}");
-        Ok(first)
+        ensure!(read.len() > 1, "no two styles to read what the service holds");
+        read.into_iter().next().map(|(_, content)| content).context("nothing read")
     }
 
     /// Compares a reservation with what the service holds.

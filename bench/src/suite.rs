@@ -98,11 +98,13 @@ pub struct Suite {
 }
 
 impl Starter {
-    /// The whole suite in one process.
-    pub fn one_process(&self) -> anyhow::Result<Suite> {
+    /// The whole suite in one process, with as many books.
+    pub fn one_process(&self, books: Option<i32>) -> anyhow::Result<Suite> {
         let ttl = RESERVATION_TTL_S.to_string();
-        let arguments =
-            ["up", "--port", "0", "--grpc-port", "0", "--threads", "1", "--reservation-ttl", &ttl];
+        let books = books.map(|books| books.to_string());
+        let mut arguments =
+            vec!["up", "--port", "0", "--grpc-port", "0", "--threads", "1", "--reservation-ttl", &ttl];
+        arguments.extend(with_books(&books));
         let mut start = Start::new(self);
         let lines = start.child("up", &self.program, &arguments, |lines| {
             lines.iter().any(|line| line.starts_with("gRPC "))
@@ -124,13 +126,17 @@ impl Starter {
         Ok(start.done(addresses))
     }
 
-    /// Each service and each edge in a process of its own.
-    pub fn services(&self) -> anyhow::Result<Suite> {
+    /// Each service and each edge in a process of its own, with as many books.
+    pub fn services(&self, books: Option<i32>) -> anyhow::Result<Suite> {
         let mut start = Start::new(self);
         let ttl = RESERVATION_TTL_S.to_string();
-        let inventory = start.service("inventory", &["--reservation-ttl", &ttl])?;
+        let books = books.map(|books| books.to_string());
+        let flags: Vec<&str> = ["--reservation-ttl", &ttl].into_iter().chain(with_books(&books)).collect();
+        let inventory = start.service("inventory", &flags)?;
         let inventory_url = format!("http://{inventory}");
-        let catalog = start.service("catalog", &["--inventory-url", &inventory_url])?;
+        let flags: Vec<&str> =
+            ["--inventory-url", &inventory_url].into_iter().chain(with_books(&books)).collect();
+        let catalog = start.service("catalog", &flags)?;
         let catalog_url = format!("http://{catalog}");
         let both = ["--catalog-url", &catalog_url, "--inventory-url", &inventory_url];
         let ordering = start.service("ordering", &both)?;
@@ -152,6 +158,10 @@ impl Starter {
         let address = line.context("the floor server doesn't say where it listens")?;
         Ok(start.done(Addresses::one(address)))
     }
+}
+
+fn with_books(books: &Option<String>) -> impl Iterator<Item = &str> {
+    books.iter().flat_map(|books| ["--books", books])
 }
 
 struct Start<'a> {

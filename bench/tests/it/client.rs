@@ -17,7 +17,7 @@ use bench::request::Expect;
 fn recipe(case_id: &str, style: Style) -> Recipe {
     let case = case::all().unwrap().into_iter().find(|case| case.id == case_id).unwrap();
     let way = case.ways.iter().find(|way| way.style == style).unwrap();
-    operation::recipe(case.operation, way, "run").unwrap()
+    operation::recipe(&case, way, "run").unwrap()
 }
 
 fn floor_server(http: Http, size: Size) -> SocketAddr {
@@ -74,6 +74,32 @@ fn operations_and_bytes_are_counted_in_both_versions() {
         near(measured.traffic.received, 250);
         near(measured.traffic.body_received, 100);
         near(measured.traffic.body_sent, recipe.calls[0].body.len() as u64);
+    }
+}
+
+#[test]
+fn requests_in_a_row_are_one_operation() {
+    let size = Size { wire: 250, body: 100, status: 200 };
+    for (http, streams) in [(Http::One, 1), (Http::Two, 1), (Http::Two, 4)] {
+        let recipe = recipe("list-50-x10", Style::Rest);
+        assert_eq!((recipe.calls.len(), recipe.requests()), (1, 10));
+        let measured = run(floor_server(http, size), http, streams, &recipe).unwrap();
+        let replies = measured.traffic.body_received / 100;
+        // Each of four clients may be anywhere in an operation at the beginning and at the end.
+        assert!((measured.operations * 10).abs_diff(replies) <= 40, "{replies} for {}", measured.operations);
+    }
+}
+
+#[test]
+fn the_sizes_of_whole_replies_are_exact() {
+    let size = Size { wire: 70_250, body: 70_000, status: 201 };
+    for http in [Http::One, Http::Two] {
+        let whole = run(floor_server(http, size), http, 1, &recipe("reserve-2", Style::Rest)).unwrap().whole;
+        assert!(whole.replies > 0);
+        assert_eq!(whole.body_received, whole.replies * 70_000);
+        // Over HTTP/2 the server gives room back now and then.
+        let most = whole.replies * 70_252 + 200;
+        assert!((whole.replies * 70_250..=most).contains(&whole.received), "{whole:?}");
     }
 }
 
