@@ -13,7 +13,7 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
     match knobs.shape.as_str() {
         "one-process" => say("One process: a call from an edge to a service is a function call. What a hop between processes costs is bypassed; --shape services has it.".to_owned()),
         "services" => say("Five processes on one core, with gRPC between them: REST and GraphQL pay for the hops behind their edge, gRPC and gRPC-Web clients call the service itself. Server CPU is the sum; the JSON has it per process.".to_owned()),
-        _ => say("The target was already running: what else it did meanwhile counts too, and there is no floor, for it would be on another machine.".to_owned()),
+        _ => say("The target was already running: what else it did meanwhile counts too, what is in stock wasn't compared, and there is no floor, for it would be on another machine.".to_owned()),
     }
     if knobs.target.is_none() {
         say(format!(

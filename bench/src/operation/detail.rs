@@ -20,7 +20,8 @@ pub struct Screen {
     price: (i64, String),
     /// Id, name, country, year of birth.
     author: (i64, String, String, i64),
-    in_stock: i64,
+    /// Units.
+    pub(super) in_stock: i64,
     /// Id, rating, reviewer, text.
     reviews: Vec<(i64, i64, String, String)>,
 }
