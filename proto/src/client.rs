@@ -107,6 +107,7 @@ adapter! {
             batch_get_books(BatchGetBooksRequest) -> BatchGetBooksResponse;
             list_books(ListBooksRequest) -> ListBooksResponse;
             create_book(CreateBookRequest) -> CreateBookResponse;
+            batch_create_books(BatchCreateBooksRequest) -> BatchCreateBooksResponse;
             update_book(UpdateBookRequest) -> UpdateBookResponse;
             delete_book(DeleteBookRequest) -> DeleteBookResponse;
             get_author(GetAuthorRequest) -> GetAuthorResponse;
@@ -116,6 +117,7 @@ adapter! {
             batch_list_reviews(BatchListReviewsRequest) -> BatchListReviewsResponse;
             add_review(AddReviewRequest) -> AddReviewResponse;
             get_book_detail(GetBookDetailRequest) -> GetBookDetailResponse;
+            list_book_details(ListBookDetailsRequest) -> ListBookDetailsResponse;
         }
         streams {
             stream_books(StreamBooksRequest) -> StreamBooksResponse;

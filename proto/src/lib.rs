@@ -11,10 +11,12 @@ pub mod client;
 pub mod codec;
 mod error;
 pub mod seed;
+mod upload;
 
 use std::sync::Arc;
 
 pub use error::{DOMAIN, FieldError, Reason, Refusal, field_errors, out_of_stock};
+pub use upload::upload;
 
 /// The encoded `FileDescriptorSet` of all contracts with what they import, for server reflection.
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor.bin"));

@@ -7,7 +7,13 @@ pub const BOOKS: i32 = 50;
 pub const AUTHORS: i32 = 10;
 
 /// How many reviews there are on the first [`BOOKS`] books.
-pub const REVIEWS: i32 = 200;
+pub const REVIEWS: i32 = REVIEWS_OF_BOOK * BOOKS;
+
+/// How many reviews a book has.
+pub const REVIEWS_OF_BOOK: i32 = 4;
+
+/// How many books have reviews, if there are so many.
+pub const REVIEWED_BOOKS: i32 = 250;
 
 /// Units in stock of each book at start.
 pub const STOCK: i32 = 1_000_000;

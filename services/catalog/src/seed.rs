@@ -61,15 +61,16 @@ const FIRST_REVIEW: Duration = Duration::from_secs(1_709_294_400);
 /// From one review to the next: 7 hours and 13 minutes, so that the hours differ.
 const REVIEW_STEP: Duration = Duration::from_secs(7 * 3600 + 13 * 60);
 
-/// What a store of so many books starts with. The first [`proto::seed::BOOKS`] have reviews.
+/// What a store of so many books starts with. The first [`proto::seed::REVIEWED_BOOKS`] have reviews.
 pub(crate) fn contents(books: i32) -> Contents<impl Iterator<Item = Book>, impl Iterator<Item = Review>> {
     let authors = (1..).zip(AUTHORS).filter_map(|(id, (name, country, born))| {
         Some(Author { id: AuthorId::new(id)?, name: name.into(), country: country.into(), born })
     });
+    let reviews = proto::seed::REVIEWS_OF_BOOK * books.min(proto::seed::REVIEWED_BOOKS);
     Contents {
         authors: authors.collect(),
         books: (1..=books).filter_map(book),
-        reviews: (1..=proto::seed::REVIEWS).filter_map(review),
+        reviews: (1..=reviews).filter_map(review),
     }
 }
 
@@ -93,7 +94,7 @@ fn review(n: i32) -> Option<Review> {
     let closing = CLOSINGS.get(place % CLOSINGS.len())?;
     Some(Review {
         id: ReviewId::new(n)?,
-        book_id: BookId::new((n - 1) / (proto::seed::REVIEWS / proto::seed::BOOKS) + 1)?,
+        book_id: BookId::new((n - 1) / proto::seed::REVIEWS_OF_BOOK + 1)?,
         draft: ReviewDraft {
             rating: *RATINGS.get(place % RATINGS.len())?,
             reviewer: (*REVIEWERS.get(place % REVIEWERS.len())?).into(),

@@ -1,6 +1,7 @@
 //! The service interface: decode, ask the store, encode.
 
 mod books;
+mod details;
 mod import;
 mod search;
 mod wire;
@@ -92,6 +93,15 @@ impl CatalogService for Catalog {
         }
         let book = reservation.publish().map(|book| wire::book(&book));
         Ok(Response::new(pb::CreateBookResponse { book }))
+    }
+
+    async fn batch_create_books(
+        &self,
+        request: Request<pb::BatchCreateBooksRequest>,
+    ) -> Result<Response<pb::BatchCreateBooksResponse>, Status> {
+        let (_, extensions, message) = request.into_parts();
+        let import = import::Import::new(&self.store, &*self.inventory, &extensions);
+        Ok(Response::new(import.batch(message).await?))
     }
 
     async fn update_book(
@@ -191,33 +201,16 @@ impl CatalogService for Catalog {
         &self,
         request: Request<pb::GetBookDetailRequest>,
     ) -> Result<Response<pb::GetBookDetailResponse>, Status> {
-        let pb::GetBookDetailRequest { book_id, review_count } = *request.get_ref();
-        let mut fields = Fields::default();
-        let id = fields.book_id("book_id", book_id);
-        let count = fields.review_count(review_count, 0, 1);
-        let (Some(id), Some(count)) = (id, count) else {
-            return Err(Refused::from(fields).into());
-        };
-        let (book, reviews) = self.store.book_with_reviews(id, count)?;
-        let by_id = inventory::GetStockRequest { book_id, sku: String::new() };
-        let in_stock = match self.inventory.get_stock(child(request.extensions(), by_id)).await {
-            Ok(response) => response.into_inner().stock.map(|stock| stock.in_stock),
-            Err(status) => match Reason::of(&status) {
-                Reason::UnknownSku => Some(0),
-                Reason::DeadlineExceeded => return Err(upstream(status)),
-                reason => {
-                    tracing::debug!(%reason, message = status.message(), "no stock for a book's detail");
-                    None
-                }
-            },
-        };
-        Ok(Response::new(pb::GetBookDetailResponse {
-            author: self.store.author(book.author_id).ok().map(|author| wire::author(author)),
-            book: Some(wire::book(&book)),
-            in_stock: in_stock.unwrap_or_default(),
-            reviews: wire::reviews(&reviews),
-            stock_unavailable: in_stock.is_none(),
-        }))
+        let details = details::Details::new(&self.store, &*self.inventory, request.extensions());
+        Ok(Response::new(details.one(*request.get_ref()).await?))
+    }
+
+    async fn list_book_details(
+        &self,
+        request: Request<pb::ListBookDetailsRequest>,
+    ) -> Result<Response<pb::ListBookDetailsResponse>, Status> {
+        let details = details::Details::new(&self.store, &*self.inventory, request.extensions());
+        Ok(Response::new(details.page(request.get_ref()).await?))
     }
 
     async fn stream_books(

@@ -123,6 +123,20 @@ impl Store {
 
     /// Up to `limit` books in order of id, from the one after `after`. Fewer only when there are no more.
     pub(crate) fn books_after(&self, after: Option<BookId>, limit: usize) -> Vec<Arc<Book>> {
+        self.after(after, limit, |id| self.book(id).ok())
+    }
+
+    /// The same, each with this many of its latest reviews.
+    pub(crate) fn books_with_reviews_after(
+        &self,
+        after: Option<BookId>,
+        limit: usize,
+        count: usize,
+    ) -> Vec<(Arc<Book>, Vec<Arc<Review>>)> {
+        self.after(after, limit, |id| self.book_with_reviews(id, count).ok())
+    }
+
+    fn after<T>(&self, after: Option<BookId>, limit: usize, get: impl Fn(BookId) -> Option<T>) -> Vec<T> {
         let mut books = Vec::with_capacity(limit);
         let mut after = after;
         while books.len() < limit {
@@ -130,7 +144,7 @@ impl Store {
             let Some(&last) = ids.last() else { break };
             after = Some(last);
             // A book deleted since its id was read is no book.
-            books.extend(ids.into_iter().filter_map(|id| self.book(id).ok()));
+            books.extend(ids.into_iter().filter_map(&get));
         }
         books
     }

@@ -24,6 +24,11 @@ impl Deadline {
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
+
+    /// The moment when half of what is left has passed.
+    pub fn halfway(self) -> Self {
+        Self::after(self.left() / 2)
+    }
 }
 
 /// The W3C `traceparent` that a call came with, passed on as it is.
@@ -52,6 +57,21 @@ pub fn child<M>(parent: &Extensions, message: M) -> Request<M> {
         request.extensions_mut().insert(trace.clone());
     }
     request
+}
+
+/// Asks, on behalf of another call, for a part that its reply can do without: what is asked gets half of the time that
+/// is left, so that there is time to reply without it. `None` when that is over; without a deadline it may take for
+/// ever.
+pub async fn part<M, T, F>(parent: &Extensions, message: M, ask: impl FnOnce(Request<M>) -> F) -> Option<T>
+where
+    F: Future<Output = T>,
+{
+    let mut request = child(parent, message);
+    let Some(deadline) = parent.get::<Deadline>().map(|deadline| deadline.halfway()) else {
+        return Some(ask(request).await);
+    };
+    request.extensions_mut().insert(deadline);
+    tokio::time::timeout_at(deadline.0, ask(request)).await.ok()
 }
 
 /// Parses a `grpc-timeout` header: up to 8 digits and a unit of `H M S m u n` (gRPC over HTTP/2, "Timeout").
@@ -98,6 +118,22 @@ mod tests {
         }
         let long = Duration::from_nanos(123_456_789_012);
         assert!(parse_grpc_timeout(&format_grpc_timeout(long)).is_some_and(|t| t >= long));
+    }
+
+    #[tokio::test]
+    async fn a_part_gets_half_of_the_time() {
+        let mut parent = Extensions::new();
+        let given = |request: Request<()>| {
+            let deadline = request.extensions().get::<Deadline>().copied();
+            std::future::ready(deadline)
+        };
+        assert_eq!(part(&parent, (), given).await, Some(None));
+        let whole = Deadline::after(Duration::from_secs(3600));
+        parent.insert(whole);
+        let half = part(&parent, (), given).await.flatten().unwrap();
+        assert!(half < whole && half.left() <= Duration::from_secs(1800));
+        parent.insert(Deadline::after(Duration::from_millis(1)));
+        assert_eq!(part(&parent, (), |_| std::future::pending::<()>()).await, None);
     }
 
     #[test]

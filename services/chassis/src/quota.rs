@@ -23,6 +23,11 @@ impl Quota {
         self.used.fetch_update(Relaxed, Relaxed, more).is_ok()
     }
 
+    /// Whether there is room for one more.
+    pub fn has_room(&self) -> bool {
+        self.used() < self.most
+    }
+
     /// Takes this many, room or no room: what is seeded is never refused, but counts.
     pub fn take_anyway(&self, count: usize) {
         self.used.fetch_add(count, Relaxed);
@@ -51,8 +56,10 @@ mod tests {
         assert!(!quota.take(usize::MAX));
         assert_eq!(quota.used(), 3);
         assert!(quota.take(2));
+        assert!(!quota.has_room());
         quota.give_back(5);
         assert_eq!(quota.used(), 0);
+        assert!(quota.has_room());
     }
 
     #[test]

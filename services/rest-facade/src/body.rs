@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::{CONTENT_TYPE, EXPECT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proto::{MAX_MESSAGE_BYTES, Reason};
@@ -34,7 +35,7 @@ impl Call {
         }
         let patient = !self.headers.contains_key(EXPECT);
         match timeout_at(self.deadline.0, read(body, patient)).await {
-            Ok(bytes) => parse(&bytes?),
+            Ok(bytes) => parse(&bytes?, "the body"),
             Err(_) => Err(Problem::late()),
         }
     }
@@ -63,14 +64,14 @@ async fn read(mut body: Body, patient: bool) -> Result<Bytes, Problem> {
     Err(Problem::new(Reason::MessageTooLarge, format!("the body is over {MAX_MESSAGE_BYTES} bytes")))
 }
 
-/// Reads JSON. Following the path costs a third more, so only a body that is refused is read with it.
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// Reads JSON; `what` it is is told when it is none. Following the path costs a third more, so only a body that is refused is read with it.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, Problem> {
     let error = match serde_json::from_slice(bytes) {
         Ok(Object(value)) => return Ok(value),
         Err(error) => error,
     };
     if error.classify() != Category::Data {
-        return Err(Problem::new(Reason::MalformedRequest, format!("the body is not JSON: {error}")));
+        return Err(Problem::new(Reason::MalformedRequest, format!("{what} is not JSON: {error}")));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     match serde_path_to_error::deserialize(&mut json) {
@@ -123,9 +124,19 @@ fn broken_rule(path: String, error: &serde_json::Error) -> Problem {
     Problem::quoting(if path.is_empty() { "body" } else { &path }, rule)
 }
 
+/// Whether `Content-Type` says that a body is of this media type, with any parameters.
+pub(crate) fn is(headers: &HeaderMap, media_type: &str) -> bool {
+    let given = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
+    given.is_some_and(|given| essence(given).eq_ignore_ascii_case(media_type.as_bytes()))
+}
+
+fn essence(media_type: &[u8]) -> &[u8] {
+    media_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii()
+}
+
 /// `application/json`, or a media type that is JSON underneath (RFC 6839), with any parameters.
 fn is_json(media_type: &[u8]) -> bool {
-    let essence = media_type.split(|&b| b == b';').next().unwrap_or_default().trim_ascii();
+    let essence = essence(media_type);
     let suffixed = || {
         let (kind, suffix) =
             (essence.get(..12), essence.len().checked_sub(5).and_then(|at| essence.get(at..)));

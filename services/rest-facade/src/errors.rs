@@ -64,6 +64,16 @@ impl Problem {
         Self::fields(self.fields.into_iter().map(rename).collect())
     }
 
+    /// Why, for programs.
+    pub(crate) fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// Why, for people.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The body of the reply.
     pub(crate) fn document(&self) -> ProblemDocument<'_> {
         let status = status(self.reason);
@@ -100,8 +110,7 @@ impl From<Status> for Problem {
         }
         let fields = proto::field_errors(&refused);
         if !fields.is_empty() {
-            let spelled =
-                fields.into_iter().map(|f| FieldError { field: spelling(&f.field).into_owned(), ..f });
+            let spelled = fields.into_iter().map(|f| FieldError { field: spell(&f.field).into_owned(), ..f });
             return Self { reason, ..Self::fields(spelled.collect()) };
         }
         if refused.details().is_empty() {
@@ -214,9 +223,9 @@ pub(crate) fn worth_retrying(reason: Reason) -> bool {
 }
 
 /// A field of the contract as REST spells it: camelCase, but for what travels outside of the body.
-fn spelling(field: &str) -> Cow<'_, str> {
+pub(crate) fn spell(field: &str) -> Cow<'_, str> {
     match field {
-        "page_size" | "page_token" => field.into(),
+        "page_size" | "page_token" | "batch_size" => field.into(),
         "review_count" => "reviews".into(),
         "request_id" => "Idempotency-Key".into(),
         "expected_version" => "If-Match".into(),
@@ -251,7 +260,7 @@ mod tests {
             ("page_size", "page_size"),
             ("request_id", "Idempotency-Key"),
         ] {
-            assert_eq!(spelling(contract), rest);
+            assert_eq!(spell(contract), rest);
         }
     }
 

@@ -7,9 +7,12 @@
 //!   of [`proto::Reason`] and, where fields are to blame, their names as JSON spells them.
 //! - Bodies are strict: an unknown field, a wrong type or a number that doesn't fit is refused and named.
 //! - Reads carry a strong `ETag` and answer `If-None-Match` with 304; changes to a book take `If-Match`.
+//! - Lists of books, the screen of many books and the export come gzipped to callers who take it, when they are large.
+//!   The gzipped form has a tag of its own, as strong: `"…-gzip"`.
 //! - Lists have `nextPageToken` in the body and the same step as a `Link` header.
 //! - Every request ends by its deadline, the body's arrival included: `Request-Timeout`, else
-//!   [`Config::rest_deadline_ms`]. Event streams are exempt once they have started, and end at shutdown.
+//!   [`Config::rest_deadline_ms`]. Event streams and the export are exempt once they have started, and end at shutdown;
+//!   an upload of lines has an hour.
 //! - The OpenAPI document is made from the handlers; `openapi.json` beside this crate is its snapshot.
 
 mod body;
@@ -17,6 +20,8 @@ mod call;
 mod docs;
 mod errors;
 mod events;
+mod gzip;
+mod ndjson;
 mod openapi;
 mod query;
 mod reply;

@@ -132,9 +132,12 @@ fn conditional(operation: &mut Operation) {
     operation.parameters.get_or_insert_default().push(known.build().into());
 }
 
+/// What is sent as it comes, and has no tag.
+const STREAMS: [&str; 2] = ["text/event-stream", "application/x-ndjson"];
+
 fn is_stream(operation: &Operation) -> bool {
     operation.responses.responses.get("200").is_some_and(|found| match found {
-        RefOr::T(found) => found.content.contains_key("text/event-stream"),
+        RefOr::T(found) => STREAMS.iter().any(|media_type| found.content.contains_key(*media_type)),
         RefOr::Ref(_) => false,
     })
 }

@@ -58,6 +58,18 @@ impl<'a> Query<'a> {
         }
     }
 
+    /// Takes a parameter that is `true` or `false`; left out it is false.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        match self.text(name).as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                self.refuse(name, "must be true or false");
+                false
+            }
+        }
+    }
+
     /// Takes the parameters that every list has: `page_size`, where 0 asks for the default, and `page_token`.
     pub(crate) fn page(&mut self) -> (i32, String) {
         let size = self.int("page_size").unwrap_or_default();

@@ -2,7 +2,9 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LINK, LOCATION, VARY,
+};
 use http::{HeaderValue, StatusCode};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -10,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::call::Call;
 use crate::errors::Problem;
+use crate::gzip;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
@@ -18,14 +21,8 @@ impl Call {
     /// A representation that can be asked for again: with its `ETag`, or 304 when the caller has it already.
     pub(crate) fn fresh(&self, view: &impl Serialize) -> Result<Response, Problem> {
         let body = to_json(view)?;
-        let tag = etag(&body);
-        let mut response = if self.has(&tag) {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        } else {
-            respond(StatusCode::OK, body)
-        };
+        let tag = etag(&body, "");
+        let mut response = if self.has(&tag) { not_modified() } else { respond(StatusCode::OK, body) };
         let headers = response.headers_mut();
         headers.insert(ETAG, tag);
         headers.insert(CACHE_CONTROL, NO_CACHE);
@@ -39,11 +36,49 @@ impl Call {
         next_page_token: &str,
     ) -> Result<Response, Problem> {
         let mut response = self.fresh(view)?;
+        self.link(&mut response, next_page_token)?;
+        Ok(response)
+    }
+
+    /// A page that may be large, as [`Call::fresh_page`]: gzipped when it is and the caller takes that. Its length is
+    /// about `expected`.
+    ///
+    /// The gzipped form is another representation and has a tag of its own (RFC 9110, 8.8.3.3), a strong one as well: the
+    /// same text makes the same bytes.
+    pub(crate) fn fresh_large_page(
+        &self,
+        view: &impl Serialize,
+        expected: usize,
+        next_page_token: &str,
+    ) -> Result<Response, Problem> {
+        let mut body = Vec::with_capacity(expected);
+        serde_json::to_writer(&mut body, view).map_err(Problem::internal)?;
+        let zipped = body.len() >= gzip::WORTH_IT && gzip::accepted(&self.headers);
+        let tag = if zipped { etag(&body, "-gzip") } else { etag(&body, "") };
+        let mut response = if self.has(&tag) {
+            not_modified()
+        } else if zipped {
+            let body = gzip::zip(&body).map_err(Problem::internal)?;
+            let mut response = respond(StatusCode::OK, body);
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+        } else {
+            respond(StatusCode::OK, body)
+        };
+        let headers = response.headers_mut();
+        headers.insert(ETAG, tag);
+        headers.insert(CACHE_CONTROL, NO_CACHE);
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+        self.link(&mut response, next_page_token)?;
+        Ok(response)
+    }
+
+    fn link(&self, response: &mut Response, next_page_token: &str) -> Result<(), Problem> {
         if !next_page_token.is_empty() {
             let link = HeaderValue::try_from(self.next_page(next_page_token)).map_err(Problem::internal)?;
             response.headers_mut().insert(LINK, link);
         }
-        Ok(response)
+        Ok(())
     }
 
     /// Whether the caller changes something only when it is as he knows it.
@@ -53,7 +88,7 @@ impl Call {
 
     /// Whether `If-Match` allows to change what is represented by `view`: strong comparison (RFC 9110, 13.1.1).
     pub(crate) fn matches(&self, view: &impl Serialize) -> Result<bool, Problem> {
-        let tag = etag(&to_json(view)?);
+        let tag = etag(&to_json(view)?, "");
         Ok(self.tags(IF_MATCH).any(|given| given == b"*" || given == tag.as_bytes()))
     }
 
@@ -78,7 +113,7 @@ pub(crate) fn ok(view: &impl Serialize) -> Result<Response, Problem> {
 /// 200 with the representation after a change, and its `ETag` for the next one.
 pub(crate) fn changed(view: &impl Serialize) -> Result<Response, Problem> {
     let body = to_json(view)?;
-    let tag = etag(&body);
+    let tag = etag(&body, "");
     let mut response = respond(StatusCode::OK, body);
     response.headers_mut().insert(ETAG, tag);
     Ok(response)
@@ -106,8 +141,15 @@ fn respond(status: StatusCode, body: Vec<u8>) -> Response {
     response
 }
 
-fn etag(body: &[u8]) -> HeaderValue {
-    HeaderValue::try_from(format!("\"{:016x}\"", xxh3_64(body))).unwrap_or(HeaderValue::from_static("\"\""))
+fn not_modified() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
+fn etag(body: &[u8], form: &str) -> HeaderValue {
+    let tag = format!("\"{:016x}{form}\"", xxh3_64(body));
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// An amount of money.

@@ -2,6 +2,7 @@
 
 mod authors;
 mod books;
+mod bulk;
 mod orders;
 mod reservations;
 mod reviews;
@@ -18,6 +19,8 @@ pub(crate) fn all() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(books::list_books, books::create_book))
         .routes(routes!(books::get_book, books::update_book, books::delete_book))
+        .routes(routes!(bulk::export_books))
+        .routes(routes!(bulk::import_books))
         .routes(routes!(stock::get_stock))
         .routes(routes!(stock::watch_stock))
         .routes(routes!(stock::adjust_stock))
@@ -33,4 +36,5 @@ pub(crate) fn all() -> OpenApiRouter<App> {
         .routes(routes!(orders::cancel_order))
         .routes(routes!(orders::watch_order))
         .routes(routes!(screens::book_detail))
+        .routes(routes!(screens::catalog))
 }

@@ -95,7 +95,7 @@ async fn every_method_that_a_contract_names_is_there() {
                 }
             }
         }
-        assert_eq!(methods, 16 + 9 + 5 + 3 * (2 + 1 + 1));
+        assert_eq!(methods, 18 + 9 + 5 + 3 * (2 + 1 + 1));
     })
     .await;
 }
@@ -161,8 +161,10 @@ async fn all_four_kinds_of_calls_work() {
         let book = client.get_book(catalog::GetBookRequest { book_id: 1 }).await.unwrap().into_inner().book;
         assert_eq!(book.unwrap().id, 1);
 
-        let stream =
-            client.stream_books(catalog::StreamBooksRequest { delay_ms: 0, limit: 250 }).await.unwrap();
+        let stream = client
+            .stream_books(catalog::StreamBooksRequest { delay_ms: 0, limit: 250, batch_size: 0 })
+            .await
+            .unwrap();
         let ids: Vec<_> = stream.into_inner().map(|item| item.unwrap().book.unwrap().id).collect().await;
         assert_eq!(ids, (1..=250).collect::<Vec<_>>());
 
@@ -173,6 +175,7 @@ async fn all_four_kinds_of_calls_work() {
                 author_id: 1,
                 price: Some(Money { amount_minor: 100, currency: "EUR".to_owned() }),
             }),
+            ..Default::default()
         };
         let upload = [new(proto::seed::sku(2_000_001)), new("1".to_owned()), new(proto::seed::sku(1))];
         let reply = client.import_books(futures_util::stream::iter(upload)).await.unwrap().into_inner();
@@ -371,7 +374,7 @@ async fn a_call_ends_by_its_deadline() {
 
         // A stream ends by it too, though it has begun.
         let path = "/bookstore.catalog.v1.CatalogService/StreamBooks";
-        let slow = catalog::StreamBooksRequest { delay_ms: 60_000, limit: 0 }.encode_to_vec();
+        let slow = catalog::StreamBooksRequest { delay_ms: 60_000, limit: 0, batch_size: 0 }.encode_to_vec();
         let reply = call(at, path, &timeout("200m"), http::frame(&slow)).await;
         assert_eq!(http::frames(&reply.body).len(), 1);
         assert_refused(&reply, "DEADLINE_EXCEEDED");

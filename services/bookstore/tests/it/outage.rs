@@ -1,12 +1,13 @@
 //! What the suite does while a part of it is gone or hangs.
 
+use prost::Message;
+use proto::catalog::v1::GetBookDetailResponse;
 use rustix::process::Signal;
 use tonic::Code;
 
 use crate::grpc::{CATALOG, GET_DETAIL, call, detail, status};
 use crate::harness::{Process, Shape, Suite, until};
 use crate::http::{self, Version};
-use crate::parity::grpc;
 
 #[tokio::test]
 async fn an_edge_does_without_a_service_that_died_and_finds_it_again() {
@@ -48,22 +49,36 @@ async fn an_edge_does_without_a_service_that_died_and_finds_it_again() {
 async fn a_deadline_is_passed_on_to_a_service_that_hangs() {
     let suite = Suite::start(Shape::Apart, &[]).await;
     let inventory = &suite.processes[0];
-    let detail_within = async |timeout| {
-        let timeout = [("grpc-timeout", timeout)];
-        let reply = call(suite.grpc(CATALOG), GET_DETAIL, &timeout, http::frame(&detail())).await;
-        status(&reply.headers, &reply.trailers)
+    let stock_within = async |timeout| {
+        let stock = http::request("GET", "/api/v1/books/1/stock", &[("request-timeout", timeout)], "");
+        http::send(Version::Http1, suite.rest, stock).await
     };
-    assert_eq!(detail_within("10S").await.code(), Code::Ok);
+    assert_eq!(stock_within("10").await.status, 200);
 
     inventory.signal(Signal::STOP);
-    assert_eq!(grpc::refusal(&detail_within("200m").await).reason, "DEADLINE_EXCEEDED");
-    let screen = http::request("GET", "/api/v1/screens/book-detail/1", &[("request-timeout", "0.2")], "");
-    let reply = http::send(Version::Http1, suite.rest, screen).await;
+    let reply = stock_within("0.2").await;
     assert_eq!((reply.status, &reply.json()["reason"]), (504, &"DEADLINE_EXCEEDED".into()));
-    // Catalog is not held up by it.
+    // Catalog is not held up by it, and who can do without it does, in the time that there is.
     assert_eq!(http::get(suite.rest, "/api/v1/books/1").await.status, 200);
+    let timeout = [("grpc-timeout", "2S")];
+    let reply = call(suite.grpc(CATALOG), GET_DETAIL, &timeout, http::frame(&detail())).await;
+    assert_eq!(status(&reply.headers, &reply.trailers).code(), Code::Ok);
+    assert!(GetBookDetailResponse::decode(&reply.body[5..]).unwrap().stock_unavailable);
+    for path in ["/api/v1/screens/book-detail/1", "/api/v1/screens/catalog?page_size=2"] {
+        let screen = http::request("GET", path, &[("request-timeout", "2")], "");
+        let reply = http::send(Version::Http1, suite.rest, screen).await;
+        assert_eq!(
+            (reply.status, &reply.json()["warnings"][0]["reason"]),
+            (200, &"UPSTREAM_UNAVAILABLE".into())
+        );
+    }
+    let query = serde_json::json!({ "query": "{ book(id: 1) { title stock { inStock } } }" });
+    let headers = [("content-type", "application/json"), ("request-timeout", "2")];
+    let asked = http::request("POST", "/graphql", &headers, query.to_string());
+    let partial = http::send(Version::Http1, suite.graphql, asked).await.json();
+    assert!(partial["data"]["book"]["title"].is_string(), "{partial}");
+    assert_eq!(partial["errors"][0]["extensions"]["reason"], "DEADLINE_EXCEEDED", "{partial}");
 
     inventory.signal(Signal::CONT);
-    until("inventory answers again", async || (detail_within("1S").await.code() == Code::Ok).then_some(()))
-        .await;
+    until("inventory answers again", async || (stock_within("1").await.status == 200).then_some(())).await;
 }

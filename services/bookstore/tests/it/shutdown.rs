@@ -56,7 +56,7 @@ async fn ends_whoever_is_connected(signal: Signal) {
     let mut events = http::open(Version::Http1, http, request).await;
     events.body_mut().frame().await.unwrap().unwrap();
 
-    let slow = catalog::StreamBooksRequest { delay_ms: 60_000, limit: 0 };
+    let slow = catalog::StreamBooksRequest { delay_ms: 60_000, limit: 0, batch_size: 0 };
     let mut streams = Vec::new();
     for at in [http, grpc] {
         let mut client = CatalogServiceClient::new(connect(at).await);
@@ -176,7 +176,10 @@ impl Upload {
         let price = Some(Money { amount_minor: 1, currency: "EUR".to_owned() });
         let sku = proto::seed::sku(3_000_000 + n);
         let book = catalog::CreateBookRequest { sku, title: "Late".to_owned(), author_id: 1, price };
-        self.books.send(catalog::ImportBooksRequest { book: Some(book) }).await.unwrap();
+        self.books
+            .send(catalog::ImportBooksRequest { book: Some(book), ..Default::default() })
+            .await
+            .unwrap();
     }
 }
 

@@ -56,7 +56,7 @@ async fn a_caller_that_leaves_a_stream_of_books_ends_it() {
     let part = Part::serve(|server, listener, _| server.grpc(listener, routes().service(service)));
 
     let mut client = CatalogServiceClient::new(connect(part.at).await);
-    let slow = pb::StreamBooksRequest { delay_ms: 60_000, limit: 0 };
+    let slow = pb::StreamBooksRequest { delay_ms: 60_000, limit: 0, batch_size: 0 };
     let mut books = client.stream_books(slow).await.unwrap().into_inner();
     books.message().await.unwrap().unwrap();
     assert_eq!(catalog.open_streams(), 1);
@@ -80,7 +80,7 @@ async fn a_caller_that_dies_ends_all_its_streams() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut client = CatalogServiceClient::new(connect(at).await);
-            let slow = pb::StreamBooksRequest { delay_ms: 60_000, limit: 0 };
+            let slow = pb::StreamBooksRequest { delay_ms: 60_000, limit: 0, batch_size: 0 };
             let books = client.stream_books(slow).await.unwrap();
             let queries = futures_util::stream::pending::<pb::SearchBooksRequest>();
             let searches = client.search_books(queries).await.unwrap();

@@ -70,7 +70,7 @@ async fn grpc_web_is_known_by_all_names_of_its_media_type() {
 async fn grpc_web_streams_too() {
     both(async |suite| {
         let path = "/bookstore.catalog.v1.CatalogService/StreamBooks";
-        let message = catalog::StreamBooksRequest { delay_ms: 0, limit: 3 }.encode_to_vec();
+        let message = catalog::StreamBooksRequest { delay_ms: 0, limit: 3, batch_size: 0 }.encode_to_vec();
         let kind = "application/grpc-web+proto";
         let reply = call_web(suite.web(CATALOG), path, kind, http::frame(&message)).await;
         let frames = http::frames(&reply.body);

@@ -10,10 +10,10 @@ use proto::catalog::v1 as pb;
 use tonic::Status;
 
 use super::wire;
-use crate::domain::{Book, BookId, Fields, Refused};
+use crate::domain::{Book, BookId, Fields, MAX_BATCH, Refused};
 use crate::store::Store;
 
-/// Books that a stream takes from the store at once.
+/// Books that a stream takes from the store at once, unless its messages are larger.
 const STREAM_PAGE: usize = 100;
 
 /// Removes what has come before.
@@ -88,19 +88,36 @@ struct Reader {
     last: Option<BookId>,
     /// Books still wanted.
     left: usize,
+    /// Books in a message.
+    batch: usize,
     delay: Duration,
     /// Held for [`super::Catalog::open_streams`].
     _open: Arc<()>,
 }
 
 impl Reader {
-    async fn next(&mut self) -> Option<Arc<Book>> {
+    async fn message(&mut self) -> Option<pb::StreamBooksResponse> {
+        // The first message comes at once.
+        if self.left > 0 && self.last.is_some() && !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
+        }
+        let first = self.book().await?;
+        if self.batch == 1 {
+            return Some(pb::StreamBooksResponse { book: Some(first), books: Vec::new() });
+        }
+        let mut books = Vec::with_capacity(self.batch.min(self.left + 1));
+        books.push(first);
+        while books.len() < self.batch
+            && let Some(book) = self.book().await
+        {
+            books.push(book);
+        }
+        Some(pb::StreamBooksResponse { book: None, books })
+    }
+
+    async fn book(&mut self) -> Option<pb::Book> {
         if self.left == 0 {
             return None;
-        }
-        // The first book comes at once.
-        if self.last.is_some() && !self.delay.is_zero() {
-            tokio::time::sleep(self.delay).await;
         }
         let book = match self.page.next() {
             Some(book) => book,
@@ -109,13 +126,14 @@ impl Reader {
                     // A fast reader must not keep the thread from the others.
                     tokio::task::yield_now().await;
                 }
-                self.page = self.store.books_after(self.last, self.left.min(STREAM_PAGE)).into_iter();
+                self.page =
+                    self.store.books_after(self.last, self.left.min(STREAM_PAGE.max(self.batch))).into_iter();
                 self.page.next()?
             }
         };
         self.last = Some(book.id);
         self.left -= 1;
-        Some(book)
+        Some(wire::book(&book))
     }
 }
 
@@ -128,7 +146,8 @@ pub(super) fn stream(
     let mut fields = Fields::default();
     let delay = fields.number("delay_ms", request.delay_ms, 0..=60_000);
     let limit = fields.count("limit", request.limit);
-    let (Some(delay), Some(limit)) = (delay, limit) else {
+    let batch = fields.number("batch_size", request.batch_size, 0..=MAX_BATCH as i32);
+    let (Some(delay), Some(limit), Some(batch)) = (delay, limit, batch) else {
         return Err(fields.into());
     };
     let reader = Reader {
@@ -136,11 +155,12 @@ pub(super) fn stream(
         page: Vec::new().into_iter(),
         last: None,
         left: if limit == 0 { usize::MAX } else { limit },
+        batch: batch.max(1),
         delay: Duration::from_millis(delay.try_into().unwrap_or_default()),
         _open: open,
     };
     Ok(stream::unfold(reader, async |mut reader| {
-        let book = reader.next().await?;
-        Some((Ok(pb::StreamBooksResponse { book: Some(wire::book(&book)) }), reader))
+        let message = reader.message().await?;
+        Some((Ok(message), reader))
     }))
 }

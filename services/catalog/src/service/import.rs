@@ -8,7 +8,7 @@ use proto::inventory::v1::inventory_service_server::InventoryService;
 use tonic::{Extensions, Status, Streaming};
 
 use super::{settles, upstream, wire};
-use crate::domain::{Fields, MAX_BATCH, Refused};
+use crate::domain::{BookDraft, Fields, MAX_BATCH, Refused};
 use crate::store::{Reservation, Store};
 
 /// Refusals that the reply names.
@@ -19,11 +19,13 @@ pub(super) struct Import<'a> {
     store: &'a Store,
     inventory: &'a dyn InventoryService,
     extensions: &'a Extensions,
-    /// The index of the next message.
+    /// The index of the next book.
     next: i32,
+    /// Books read since the last chunk was dealt with.
+    read: usize,
     /// What has been read and is not decided, by index. Dropped with the call, it leaves nothing behind.
     chunk: Vec<(i32, Reservation<'a>)>,
-    /// What was refused of the messages of this chunk, in no order.
+    /// What was refused of this chunk, in no order.
     refused: Vec<pb::ImportRefusal>,
     reply: pb::ImportBooksResponse,
 }
@@ -39,6 +41,7 @@ impl<'a> Import<'a> {
             inventory,
             extensions,
             next: 0,
+            read: 0,
             chunk: Vec::new(),
             refused: Vec::new(),
             reply: pb::ImportBooksResponse::default(),
@@ -50,34 +53,53 @@ impl<'a> Import<'a> {
         mut self,
         mut messages: Streaming<pb::ImportBooksRequest>,
     ) -> Result<pb::ImportBooksResponse, Status> {
-        let mut read = 0;
         while let Some(message) = messages.message().await? {
-            self.read(message);
-            read += 1;
-            if read == MAX_BATCH {
-                read = 0;
-                self.settle().await?;
+            let pb::ImportBooksRequest { book, books, validate_only } = message;
+            bounded(&books)?;
+            if book.is_none() && books.is_empty() {
+                let mut fields = Fields::default();
+                fields.refuse("book", "must be set");
+                self.read(Err(fields.into()), validate_only).await?;
+            }
+            for book in book.into_iter().chain(books) {
+                self.read(wire::book_draft(book), validate_only).await?;
             }
         }
         self.settle().await?;
         Ok(self.reply)
     }
 
-    fn read(&mut self, message: pb::ImportBooksRequest) {
+    /// Reads the books of one request.
+    pub(super) async fn batch(
+        mut self,
+        request: pb::BatchCreateBooksRequest,
+    ) -> Result<pb::BatchCreateBooksResponse, Status> {
+        bounded(&request.books)?;
+        for book in request.books {
+            self.read(wire::book_draft(book), request.validate_only).await?;
+        }
+        self.settle().await?;
+        let pb::ImportBooksResponse { imported_count, refused_count, refusals } = self.reply;
+        Ok(pb::BatchCreateBooksResponse { imported_count, refused_count, refusals })
+    }
+
+    async fn read(&mut self, draft: Result<BookDraft, Refused>, validate_only: bool) -> Result<(), Status> {
         let index = self.next;
         self.next = index.saturating_add(1);
-        let draft = match message.book {
-            Some(book) => wire::book_draft(book),
-            None => {
-                let mut fields = Fields::default();
-                fields.refuse("book", "must be set");
-                Err(Refused::from(fields))
-            }
+        let done = match draft {
+            Ok(draft) if validate_only => self.store.check(&draft).map(|()| self.count(1)),
+            Ok(draft) => self.store.reserve(draft).map(|reservation| self.chunk.push((index, reservation))),
+            Err(refused) => Err(refused),
         };
-        match draft.and_then(|draft| self.store.reserve(draft)) {
-            Ok(reservation) => self.chunk.push((index, reservation)),
-            Err(refused) => self.refuse(index, || refused.into()),
+        if let Err(refused) = done {
+            self.refuse(index, || refused.into());
         }
+        self.read += 1;
+        if self.read == MAX_BATCH {
+            self.read = 0;
+            self.settle().await?;
+        }
+        Ok(())
     }
 
     /// Registers the chunk and adds its books. Inventory takes all or none, so that a part which is refused is halved
@@ -124,8 +146,12 @@ impl<'a> Import<'a> {
 
     fn publish(&mut self, part: Vec<(i32, Reservation<'_>)>) {
         let added = part.into_iter().filter_map(|(_, reservation)| reservation.publish()).count();
+        self.count(added);
+    }
+
+    fn count(&mut self, books: usize) {
         self.reply.imported_count =
-            self.reply.imported_count.saturating_add(added.try_into().unwrap_or(i32::MAX));
+            self.reply.imported_count.saturating_add(books.try_into().unwrap_or(i32::MAX));
     }
 
     /// Counts the refusal, and notes why as long as the reply has room.
@@ -140,4 +166,13 @@ impl<'a> Import<'a> {
             });
         }
     }
+}
+
+/// Refuses a request or a message with too many books.
+fn bounded(books: &[pb::CreateBookRequest]) -> Result<(), Refused> {
+    let mut fields = Fields::default();
+    if books.len() > MAX_BATCH {
+        fields.refuse("books", format_args!("must have at most {MAX_BATCH} items, had {}", books.len()));
+    }
+    fields.finish()
 }

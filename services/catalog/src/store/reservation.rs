@@ -22,6 +22,15 @@ pub(crate) struct Reservation<'a> {
 }
 
 impl Store {
+    /// Whether a book could be added now, as far as this store knows.
+    pub(crate) fn check(&self, draft: &BookDraft) -> Result<(), Refused> {
+        self.author(draft.author_id)?;
+        if self.id_of(draft.sku).is_some() {
+            return Err(Refused::SkuTaken(draft.sku));
+        }
+        if self.book_quota.has_room() { Ok(()) } else { Err(Refused::BooksFull) }
+    }
+
     /// Reserves the SKU of a book, an id and a place.
     pub(crate) fn reserve(&self, draft: BookDraft) -> Result<Reservation<'_>, Refused> {
         self.author(draft.author_id)?;

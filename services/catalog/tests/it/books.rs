@@ -3,8 +3,10 @@
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use catalog::Config;
+use chassis::call::Deadline;
 use proto::catalog::v1 as pb;
 use proto::catalog::v1::catalog_service_server::CatalogService;
 use proto::{Reason, Refusal};
@@ -49,6 +51,7 @@ async fn the_detail_screen_outlives_an_inventory_outage() {
     for status in [
         Status::unavailable("refused"),
         Status::internal("odd"),
+        Status::deadline_exceeded("late"),
         Refusal::new(Reason::ShuttingDown, "going down").into(),
     ] {
         suite.inventory.set(Mode::Fail(status));
@@ -56,8 +59,67 @@ async fn the_detail_screen_outlives_an_inventory_outage() {
         assert_eq!((screen.in_stock, screen.stock_unavailable), (0, true));
         assert_eq!((screen.book.unwrap().id, screen.reviews.len()), (1, 2));
     }
-    suite.inventory.set(Mode::Fail(Status::deadline_exceeded("late")));
-    assert_refused(suite.catalog.get_book_detail(detail(1, 2)).await, Reason::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn the_detail_screen_does_not_wait_for_an_inventory_that_hangs() {
+    let suite = Suite::seeded();
+    suite.inventory.set(Mode::Hang);
+    let mut request = detail(1, 2);
+    request.extensions_mut().insert(Deadline::after(Duration::from_millis(50)));
+    let screen = message(suite.catalog.get_book_detail(request).await);
+    assert_eq!((screen.in_stock, screen.stock_unavailable, screen.reviews.len()), (0, true, 2));
+}
+
+fn details(page_size: i32, page_token: &str, review_count: i32) -> Request<pb::ListBookDetailsRequest> {
+    Request::new(pb::ListBookDetailsRequest { page_size, page_token: page_token.to_owned(), review_count })
+}
+
+#[tokio::test]
+async fn a_page_of_details_is_what_single_details_are() {
+    let suite = Suite::new(&Config { books: 300, ..Config::default() });
+    suite.delete(7, None).await.unwrap();
+    let (mut ids, mut token) = (Vec::new(), String::new());
+    loop {
+        let page = message(suite.catalog.list_book_details(details(120, &token, 4)).await);
+        assert!(!page.stock_unavailable);
+        for given in page.details {
+            let id = given.book.as_ref().unwrap().id;
+            let single = message(suite.catalog.get_book_detail(detail(id, 4)).await);
+            let pb::GetBookDetailResponse { book, author, in_stock, reviews, stock_unavailable } = single;
+            assert_eq!(given, pb::BookDetail { book, author, in_stock, reviews, stock_unavailable });
+            assert_eq!(given.reviews.len(), if id <= 250 { 4 } else { 0 }, "{id}");
+            ids.push(id);
+        }
+        token = page.next_page_token;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(ids, (1..=300).filter(|id| *id != 7).collect::<Vec<_>>());
+    assert_eq!(suite.inventory.batches(), [120, 120, 59], "one call for each page");
+}
+
+#[tokio::test]
+async fn a_page_of_details_outlives_an_inventory_outage() {
+    let suite = Suite::seeded();
+    for mode in [Mode::Fail(Status::unavailable("refused")), Mode::Hang] {
+        suite.inventory.set(mode);
+        let mut request = details(3, "", 1);
+        request.extensions_mut().insert(Deadline::after(Duration::from_millis(50)));
+        let page = message(suite.catalog.list_book_details(request).await);
+        assert!(page.stock_unavailable && page.details.len() == 3);
+        assert!(page.details.iter().all(|d| d.stock_unavailable && d.in_stock == 0 && d.reviews.len() == 1));
+    }
+}
+
+#[tokio::test]
+async fn a_book_of_a_page_that_inventory_does_not_know_has_no_stock() {
+    let suite = Suite::seeded();
+    suite.inventory.forget(2);
+    let page = message(suite.catalog.list_book_details(details(3, "", 0)).await);
+    let stocks: Vec<_> = page.details.iter().map(|d| (d.in_stock, d.stock_unavailable)).collect();
+    assert_eq!(stocks, [(7, false), (0, false), (7, false)]);
 }
 
 #[tokio::test]

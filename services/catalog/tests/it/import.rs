@@ -5,15 +5,16 @@ use std::sync::Arc;
 use catalog::Config;
 use futures_util::stream;
 use proto::catalog::v1 as pb;
-use proto::{Reason, Refusal};
+use proto::catalog::v1::catalog_service_server::CatalogService;
+use proto::{Reason, Refusal, field_errors};
 use tokio::sync::Notify;
-use tonic::Status;
+use tonic::{Request, Status};
 
 use crate::inventory::Mode;
-use crate::{Suite, assert_refused, new_book};
+use crate::{Suite, assert_refused, message, new_book};
 
 fn upload(book: pb::CreateBookRequest) -> pb::ImportBooksRequest {
-    pb::ImportBooksRequest { book: Some(book) }
+    pb::ImportBooksRequest { book: Some(book), ..Default::default() }
 }
 
 async fn import(
@@ -50,7 +51,7 @@ async fn refused_books_are_reported_and_do_not_stop_the_rest() {
         upload(pb::CreateBookRequest { title: String::new(), ..new_book(202) }),
         upload(new_book(203)),
         upload(pb::CreateBookRequest { author_id: 11, ..new_book(204) }),
-        pb::ImportBooksRequest { book: None },
+        pb::ImportBooksRequest::default(),
         upload(new_book(205)),
         upload(new_book(201)),
         upload(new_book(206)),
@@ -141,4 +142,83 @@ async fn a_broken_off_upload_keeps_the_chunks_before() {
     for n in 1_101..1_111 {
         suite.create(new_book(n)).await.unwrap();
     }
+}
+
+fn batch(books: Vec<pb::CreateBookRequest>, validate_only: bool) -> Request<pb::BatchCreateBooksRequest> {
+    Request::new(pb::BatchCreateBooksRequest { books, validate_only })
+}
+
+#[tokio::test]
+async fn a_batch_is_an_upload_in_one_message() {
+    let suite = Suite::seeded();
+    let books = vec![
+        new_book(201),
+        new_book(1),
+        pb::CreateBookRequest { author_id: 11, ..new_book(202) },
+        new_book(201),
+        new_book(203),
+    ];
+    let reply = message(suite.catalog.batch_create_books(batch(books, false)).await);
+    assert_eq!((reply.imported_count, reply.refused_count), (2, 3));
+    let told: Vec<_> = reply.refusals.iter().map(|r| (r.index, r.reason.as_str())).collect();
+    assert_eq!(told, [(1, "SKU_TAKEN"), (2, "AUTHOR_NOT_FOUND"), (3, "SKU_TAKEN")]);
+    assert_eq!(suite.inventory.registrations(), [2]);
+    assert_eq!(suite.by_sku(&proto::seed::sku(203)).await.len(), 1);
+
+    let many = |count| (1_000..1_000 + count).map(new_book).collect::<Vec<_>>();
+    let refused = suite.catalog.batch_create_books(batch(many(1_001), false)).await;
+    let status = assert_refused(refused, Reason::InvalidField);
+    assert_eq!(field_errors(&status)[0].rule, "must have at most 1000 items, had 1001");
+    let reply = message(suite.catalog.batch_create_books(batch(many(1_000), false)).await);
+    assert_eq!(reply.imported_count, 1_000);
+    let reply = message(suite.catalog.batch_create_books(batch(Vec::new(), false)).await);
+    assert_eq!(reply, pb::BatchCreateBooksResponse::default());
+}
+
+#[tokio::test]
+async fn what_is_only_checked_is_not_added() {
+    let suite = Suite::new(&Config { max_books: 51, ..Config::default() });
+    suite.inventory.set(Mode::Fail(Status::unavailable("nobody is asked")));
+    let books = vec![
+        new_book(201),
+        new_book(50),
+        pb::CreateBookRequest { author_id: 11, ..new_book(202) },
+        pb::CreateBookRequest { title: String::new(), ..new_book(203) },
+        new_book(201),
+    ];
+    let reply = message(suite.catalog.batch_create_books(batch(books.clone(), true)).await);
+    assert_eq!((reply.imported_count, reply.refused_count), (2, 3));
+    let reasons: Vec<_> = reply.refusals.iter().map(|r| (r.index, r.reason.as_str())).collect();
+    assert_eq!(reasons, [(1, "SKU_TAKEN"), (2, "AUTHOR_NOT_FOUND"), (3, "INVALID_FIELD")]);
+    let upload = pb::ImportBooksRequest { book: None, books, validate_only: true };
+    let streamed = import(&suite, vec![upload]).await.unwrap();
+    assert_eq!((streamed.imported_count, streamed.refusals), (reply.imported_count, reply.refusals));
+    assert_eq!(suite.by_sku(&proto::seed::sku(201)).await, []);
+    assert_eq!(suite.inventory.registrations(), [0; 0]);
+
+    suite.inventory.set(Mode::Answer);
+    suite.create(new_book(201)).await.unwrap();
+    let reply = message(suite.catalog.batch_create_books(batch(vec![new_book(204)], true)).await);
+    assert_eq!(reply.refusals[0].reason, "STORE_FULL");
+}
+
+#[tokio::test]
+async fn messages_of_an_upload_hold_any_number_of_books() {
+    let suite = Suite::seeded();
+    let many = |from: i32, count: i32| (from..from + count).map(new_book).collect::<Vec<_>>();
+    let message = |book, books| pb::ImportBooksRequest { book, books, validate_only: false };
+    let messages = vec![
+        message(Some(new_book(101)), many(102, 99)),
+        message(None, Vec::new()),
+        message(None, many(201, 1_000)),
+        message(Some(new_book(1)), vec![new_book(2), new_book(1_201)]),
+    ];
+    let response = import(&suite, messages).await.unwrap();
+    assert_eq!((response.imported_count, response.refused_count), (1_101, 3));
+    assert_eq!(reasons(&response), [(100, "INVALID_FIELD"), (1_101, "SKU_TAKEN"), (1_102, "SKU_TAKEN")]);
+    assert_eq!(suite.inventory.registrations(), [999, 102]);
+
+    let too_many = vec![message(Some(new_book(3_000)), Vec::new()), message(None, many(4_000, 1_001))];
+    assert_refused(import(&suite, too_many).await, Reason::InvalidField);
+    assert_eq!(suite.by_sku(&proto::seed::sku(4_000)).await, []);
 }

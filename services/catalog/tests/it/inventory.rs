@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use proto::inventory::v1::inventory_service_server::InventoryService;
 use proto::inventory::v1::{
-    GetStockRequest, GetStockResponse, RegisterBooksRequest, RegisterBooksResponse, Stock,
+    BatchGetStockRequest, BatchGetStockResponse, GetStockRequest, GetStockResponse, RegisterBooksRequest,
+    RegisterBooksResponse, Stock,
 };
 use proto::{Reason, Refusal};
 use tonic::{Request, Response, Status, async_trait};
@@ -43,6 +44,8 @@ impl Known {
 pub(crate) struct FakeInventory {
     mode: Mutex<Mode>,
     known: Mutex<Known>,
+    /// How many books each batched look at stock was for.
+    batches: Mutex<Vec<usize>>,
     /// How many books each call wanted to register.
     registered: Mutex<Vec<usize>>,
 }
@@ -53,7 +56,12 @@ impl FakeInventory {
         for id in 1..=books {
             known.add(id, &proto::seed::sku(id));
         }
-        Self { mode: Mutex::new(Mode::Answer), known: Mutex::new(known), registered: Mutex::default() }
+        Self {
+            mode: Mutex::new(Mode::Answer),
+            known: Mutex::new(known),
+            batches: Mutex::default(),
+            registered: Mutex::default(),
+        }
     }
 
     pub(crate) fn set(&self, mode: Mode) {
@@ -63,6 +71,16 @@ impl FakeInventory {
     /// Makes a pair known that catalog doesn't know of.
     pub(crate) fn know(&self, id: i32, sku: &str) {
         self.known.lock().unwrap().add(id, sku);
+    }
+
+    /// Makes a book unknown.
+    pub(crate) fn forget(&self, id: i32) {
+        self.known.lock().unwrap().by_id.remove(&id);
+    }
+
+    /// The sizes of the batched looks at stock so far.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.batches.lock().unwrap().clone()
     }
 
     pub(crate) fn id_of(&self, sku: &str) -> Option<i32> {
@@ -76,6 +94,15 @@ impl FakeInventory {
 
     fn mode(&self) -> Mode {
         self.mode.lock().unwrap().clone()
+    }
+
+    /// What happens to a call that only looks.
+    async fn mood(&self) -> Result<(), Status> {
+        match self.mode() {
+            Mode::Answer => Ok(()),
+            Mode::Fail(status) => Err(status),
+            Mode::Hang | Mode::DoAndHang => std::future::pending().await,
+        }
     }
 
     fn register(&self, request: &RegisterBooksRequest) -> Result<(), Status> {
@@ -116,12 +143,25 @@ impl InventoryService for FakeInventory {
         request: Request<GetStockRequest>,
     ) -> Result<Response<GetStockResponse>, Status> {
         let book_id = request.into_inner().book_id;
-        if let Mode::Fail(status) = self.mode() {
-            return Err(status);
-        }
+        self.mood().await?;
         let sku = self.known.lock().unwrap().by_id.get(&book_id).cloned();
         let sku = sku.ok_or_else(|| Refusal::new(Reason::UnknownSku, "inventory knows no such book"))?;
         let stock = Stock { book_id, sku, in_stock: 7, reserved: 0, sold: 0 };
         Ok(Response::new(GetStockResponse { stock: Some(stock) }))
+    }
+
+    async fn batch_get_stock(
+        &self,
+        request: Request<BatchGetStockRequest>,
+    ) -> Result<Response<BatchGetStockResponse>, Status> {
+        let ids = request.into_inner().book_ids;
+        self.batches.lock().unwrap().push(ids.len());
+        self.mood().await?;
+        let known = self.known.lock().unwrap();
+        let stock = |id: &i32| {
+            let sku = known.by_id.get(id)?.clone();
+            Some(Stock { book_id: *id, sku, in_stock: 7, reserved: 0, sold: 0 })
+        };
+        Ok(Response::new(BatchGetStockResponse { stocks: ids.iter().filter_map(stock).collect() }))
     }
 }

@@ -59,10 +59,24 @@ async fn all_broken_fields_are_named() {
             "review_count: must be from 0 to 100, was -1",
         ],
     );
-    let stream = pb::StreamBooksRequest { delay_ms: 60_001, limit: -1 };
+    let stream = pb::StreamBooksRequest { delay_ms: 60_001, limit: -1, batch_size: 1_001 };
     check(
         catalog.stream_books(Request::new(stream)).await,
-        &["delay_ms: must be from 0 to 60000, was 60001", "limit: must not be negative, was -1"],
+        &[
+            "delay_ms: must be from 0 to 60000, was 60001",
+            "limit: must not be negative, was -1",
+            "batch_size: must be from 0 to 1000, was 1001",
+        ],
+    );
+    let details = pb::ListBookDetailsRequest { page_size: 1_000, review_count: 11, ..Default::default() };
+    check(
+        catalog.list_book_details(Request::new(details)).await,
+        &["review_count: must be at most 10 for 1000 books, was 11"],
+    );
+    let details = pb::ListBookDetailsRequest { page_size: -1, review_count: 101, ..Default::default() };
+    check(
+        catalog.list_book_details(Request::new(details)).await,
+        &["page_size: must not be negative, was -1", "review_count: must be from 0 to 100, was 101"],
     );
     check(
         catalog.create_book(Request::new(Default::default())).await,

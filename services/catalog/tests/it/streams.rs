@@ -13,7 +13,7 @@ use tonic::Request;
 use crate::{Suite, assert_refused, message, new_book};
 
 fn every_book(limit: i32) -> Request<pb::StreamBooksRequest> {
-    Request::new(pb::StreamBooksRequest { delay_ms: 0, limit })
+    Request::new(pb::StreamBooksRequest { delay_ms: 0, limit, batch_size: 0 })
 }
 
 fn query(query: &str, limit: i32) -> pb::SearchBooksRequest {
@@ -43,6 +43,27 @@ async fn a_stream_gives_every_book_in_order() {
 }
 
 #[tokio::test]
+async fn a_stream_in_batches_gives_the_same_books() {
+    let suite = Suite::new(&Config { books: 1_234, ..Config::default() });
+    suite.delete(100, None).await.unwrap();
+    let expected: Vec<i32> = (1..=1_234).filter(|id| *id != 100).collect();
+    for (batch_size, limit) in [(2, 0), (7, 0), (100, 0), (1_000, 0), (10, 25), (1_000, 3)] {
+        let request = pb::StreamBooksRequest { delay_ms: 0, limit, batch_size };
+        let messages = message(suite.client().stream_books(request).await);
+        let messages: Vec<_> = messages.try_collect().await.unwrap();
+        let sizes: Vec<_> = messages.iter().map(|m| m.books.len()).collect();
+        let (last, others) = sizes.split_last().unwrap();
+        let full = batch_size.try_into().unwrap();
+        assert!(others.iter().all(|size| *size == full) && (1..=full).contains(last), "{sizes:?}");
+        assert!(messages.iter().all(|m| m.book.is_none()));
+        let ids: Vec<i32> = messages.iter().flat_map(|m| m.books.iter().map(|book| book.id)).collect();
+        let count = if limit == 0 { expected.len() } else { limit.try_into().unwrap() };
+        assert_eq!(ids, expected[..count], "{batch_size} {limit}");
+    }
+    assert_eq!(suite.catalog.open_streams(), 0);
+}
+
+#[tokio::test]
 async fn a_stream_reads_the_catalog_at_the_pace_of_its_reader() {
     let suite = Suite::new(&Config { books: 230, ..Config::default() });
     let mut books = message(suite.catalog.stream_books(every_book(0)).await);
@@ -58,12 +79,12 @@ async fn a_stream_reads_the_catalog_at_the_pace_of_its_reader() {
 async fn a_stream_pauses_between_books_and_not_before_the_first() {
     let suite = Suite::seeded();
     for (delay_ms, waits) in [(0, false), (60_000, true)] {
-        let request = pb::StreamBooksRequest { delay_ms, limit: 3 };
+        let request = pb::StreamBooksRequest { delay_ms, limit: 3, batch_size: 0 };
         let mut books = message(suite.catalog.stream_books(Request::new(request)).await);
         assert!(books.next().now_or_never().is_some());
         assert_eq!(books.next().now_or_never().is_none(), waits, "{delay_ms} ms");
     }
-    let request = pb::StreamBooksRequest { delay_ms: 1, limit: 3 };
+    let request = pb::StreamBooksRequest { delay_ms: 1, limit: 3, batch_size: 0 };
     let books = message(suite.catalog.stream_books(Request::new(request)).await);
     assert_eq!(books.count().await, 3);
 }

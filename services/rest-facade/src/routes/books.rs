@@ -13,6 +13,9 @@ use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply::{self, Money};
 
+/// About how long a book is.
+pub(super) const BOOK_BYTES: usize = 112;
+
 /// A book.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -106,6 +109,13 @@ pub(super) struct NewBook {
     price: Option<Object<NewPrice>>,
 }
 
+impl From<NewBook> for pb::CreateBookRequest {
+    fn from(book: NewBook) -> Self {
+        let NewBook { sku, title, author_id, price } = book;
+        Self { sku, title, author_id, price: price.map(|Object(price)| price.into()) }
+    }
+}
+
 /// What to change of a book. What is left out stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -143,8 +153,11 @@ fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(value: D) -> Res
         ("page_token" = Option<String>, Query, description = "`nextPageToken` of the page before"),
     ),
     responses(
-        (status = 200, description = "The page", body = BookList,
-            headers(("Link" = String, description = "The next page, `rel=\"next\"`, when there is one"))),
+        (status = 200, description = "The page, gzipped if it is large and `Accept-Encoding` allows it", body = BookList,
+            headers(
+                ("Link" = String, description = "The next page, `rel=\"next\"`, when there is one"),
+                ("Vary" = String, description = "`accept-encoding`"),
+            )),
         (status = 400, description = "INVALID_PAGE_TOKEN, INVALID_FIELD"),
     ),
 )]
@@ -155,7 +168,7 @@ pub(super) async fn list_books(CallWithQuery(call): CallWithQuery) -> Result<Res
     let message = pb::ListBooksRequest { page_size, page_token };
     let page = call.wait(call.services().catalog.list_books(call.request(message))).await?;
     let view = BookList { books: &page.books, next_page_token: &page.next_page_token };
-    call.fresh_page(&view, &page.next_page_token)
+    call.fresh_large_page(&view, BOOK_BYTES * (page.books.len() + 1), &page.next_page_token)
 }
 
 /// Add a book
@@ -175,13 +188,7 @@ pub(super) async fn list_books(CallWithQuery(call): CallWithQuery) -> Result<Res
     ),
 )]
 pub(super) async fn create_book(call: Call, body: Body) -> Result<Response, Problem> {
-    let book: NewBook = call.json(body).await?;
-    let message = pb::CreateBookRequest {
-        sku: book.sku,
-        title: book.title,
-        author_id: book.author_id,
-        price: book.price.map(|Object(price)| price.into()),
-    };
+    let message: pb::CreateBookRequest = call.json::<NewBook>(body).await?.into();
     let reply = call.wait(call.services().catalog.create_book(call.request(message))).await?;
     let book = promised(reply.book)?;
     reply::created(&Book::from(&book), format!("/api/v1/books/{}", book.id))

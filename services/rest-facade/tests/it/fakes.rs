@@ -11,7 +11,7 @@ use proto::common::v1::Money;
 use proto::inventory::v1 as inventory;
 use proto::ordering::v1 as ordering;
 use proto::{Reason, Refusal, Services};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 type Answer<T> = Result<Response<T>, Status>;
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -30,6 +30,8 @@ pub(crate) struct Shop {
     pub(crate) mood: Mood,
     /// Inventory can't be reached by catalog.
     pub(crate) no_stock: bool,
+    /// Streams of books break after the last one.
+    pub(crate) torn: bool,
     /// Pages have a next one.
     pub(crate) more: bool,
     /// The messages, as `Debug` writes them.
@@ -119,6 +121,24 @@ fn reviews(count: i32) -> Vec<catalog::Review> {
     (1..=count).map(review).collect()
 }
 
+/// Adds the books that have a SKU.
+fn import(books: Vec<catalog::CreateBookRequest>) -> catalog::ImportBooksResponse {
+    let refused = (0..).zip(&books).filter(|(_, book)| book.sku.is_empty());
+    let refusals: Vec<_> = refused
+        .map(|(index, _)| catalog::ImportRefusal {
+            index,
+            reason: "INVALID_FIELD".into(),
+            message: "sku: must be 13 digits; author_id: must be positive, was 0".into(),
+        })
+        .collect();
+    let imported_count = (books.len() - refusals.len()).try_into().unwrap();
+    catalog::ImportBooksResponse {
+        imported_count,
+        refused_count: refusals.len().try_into().unwrap(),
+        refusals,
+    }
+}
+
 fn find(book_id: i32) -> Result<catalog::Book, Status> {
     match book_id {
         ..=0 => Err(Refusal::field("book_id", format!("must be positive, was {book_id}")).into()),
@@ -156,6 +176,66 @@ impl catalog::catalog_service_server::CatalogService for Shop {
         let message = self.take(request).await?;
         let book = catalog::Book { id: 51, title: message.title, price: message.price, ..book(1) };
         Ok(Response::new(catalog::CreateBookResponse { book: Some(book) }))
+    }
+
+    async fn batch_create_books(
+        &self,
+        request: Request<catalog::BatchCreateBooksRequest>,
+    ) -> Answer<catalog::BatchCreateBooksResponse> {
+        let message = self.take(request).await?;
+        let catalog::ImportBooksResponse { imported_count, refused_count, refusals } = import(message.books);
+        Ok(Response::new(catalog::BatchCreateBooksResponse { imported_count, refused_count, refusals }))
+    }
+
+    async fn import_books(
+        &self,
+        request: Request<Streaming<catalog::ImportBooksRequest>>,
+    ) -> Answer<catalog::ImportBooksResponse> {
+        let mut messages = self.take(request).await?;
+        let mut books = Vec::new();
+        while let Some(message) = messages.message().await? {
+            self.asked.lock().unwrap().push(format!("{message:?}"));
+            books.extend(message.books);
+        }
+        Ok(Response::new(import(books)))
+    }
+
+    async fn stream_books(
+        &self,
+        request: Request<catalog::StreamBooksRequest>,
+    ) -> Answer<BoxStream<catalog::StreamBooksResponse>> {
+        let message = self.take(request).await?;
+        let each = |ids: &[i32]| catalog::StreamBooksResponse {
+            book: None,
+            books: ids.iter().map(|&id| book(id)).collect(),
+        };
+        let single = catalog::StreamBooksResponse { book: Some(book(3)), books: Vec::new() };
+        let messages = [Ok(each(&[1, 2])), Ok(single)];
+        let torn = self.torn.then(|| Err(Refusal::new(Reason::UpstreamUnavailable, "gone").into()));
+        let rest: BoxStream<_> =
+            if message.limit == 1 { stream::pending().boxed() } else { stream::empty().boxed() };
+        let running = self.running.clone();
+        let all = stream::iter(messages.into_iter().chain(torn)).chain(rest);
+        Ok(Response::new(Box::pin(all.inspect(move |_| drop(running.clone())))))
+    }
+
+    async fn list_book_details(
+        &self,
+        request: Request<catalog::ListBookDetailsRequest>,
+    ) -> Answer<catalog::ListBookDetailsResponse> {
+        let message = self.take(request).await?;
+        let detail = |id| catalog::BookDetail {
+            book: Some(book(id)),
+            author: Some(author()),
+            in_stock: if self.no_stock { 0 } else { 1_000_000 },
+            reviews: reviews(message.review_count),
+            stock_unavailable: self.no_stock,
+        };
+        Ok(Response::new(catalog::ListBookDetailsResponse {
+            details: (1..=message.page_size).map(detail).collect(),
+            next_page_token: self.next_page_token(),
+            stock_unavailable: self.no_stock,
+        }))
     }
 
     async fn update_book(

@@ -9,6 +9,7 @@
 )]
 
 mod bodies;
+mod bulk;
 mod conditional;
 mod deadlines;
 mod document;
