@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use chassis::metrics::Measured;
 use chassis::{Listener, ServerConfig, Shutdown, Upstream};
 use proto::Services;
 
@@ -33,7 +34,7 @@ impl Listen {
     }
 
     fn bind_metrics(&self) -> anyhow::Result<Metrics> {
-        self.metrics.bind(self.listen, self.port)
+        self.metrics.bind(self.listen, self.port, &self.server)
     }
 }
 
@@ -73,35 +74,39 @@ struct ServiceUrls {
 }
 
 impl CatalogUrl {
-    fn connect(&self) -> anyhow::Result<Arc<proto::client::Catalog<Upstream>>> {
-        Ok(Arc::new(proto::client::Catalog::new(upstream(&self.catalog_url)?)))
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Catalog<Transport>>> {
+        Ok(Arc::new(proto::client::Catalog::new(upstream(&self.catalog_url, server)?)))
     }
 }
 
 impl InventoryUrl {
-    fn connect(&self) -> anyhow::Result<Arc<proto::client::Inventory<Upstream>>> {
-        Ok(Arc::new(proto::client::Inventory::new(upstream(&self.inventory_url)?)))
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Inventory<Transport>>> {
+        Ok(Arc::new(proto::client::Inventory::new(upstream(&self.inventory_url, server)?)))
     }
 }
 
 impl OrderingUrl {
-    fn connect(&self) -> anyhow::Result<Arc<proto::client::Ordering<Upstream>>> {
-        Ok(Arc::new(proto::client::Ordering::new(upstream(&self.ordering_url)?)))
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Ordering<Transport>>> {
+        Ok(Arc::new(proto::client::Ordering::new(upstream(&self.ordering_url, server)?)))
     }
 }
 
 impl ServiceUrls {
-    fn connect(&self) -> anyhow::Result<Services> {
+    fn connect(&self, server: &ServerConfig) -> anyhow::Result<Services> {
         Ok(Services {
-            catalog: self.catalog.connect()?,
-            inventory: self.inventory.connect()?,
-            ordering: self.ordering.connect()?,
+            catalog: self.catalog.connect(server)?,
+            inventory: self.inventory.connect(server)?,
+            ordering: self.ordering.connect(server)?,
         })
     }
 }
 
-fn upstream(url: &str) -> anyhow::Result<Upstream> {
-    Upstream::new(url).map_err(anyhow::Error::msg)
+type Transport = Measured<Upstream>;
+
+/// A transport whose calls are counted beside what the process serves.
+fn upstream(url: &str, server: &ServerConfig) -> anyhow::Result<Transport> {
+    let upstream = Upstream::new(url).map_err(anyhow::Error::msg)?;
+    Ok(server.metrics.measure_calls(upstream, proto::DESCRIPTOR_SET))
 }
 
 /// Settings of `bookstore catalog`.
@@ -121,7 +126,7 @@ impl CatalogArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
-        let inventory = self.inventory.connect()?;
+        let inventory = self.inventory.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
         banner::service("catalog", listener.local_addr(), metrics.address());
         let serving = catalog::serve(listener, self.config, inventory, self.listen.server, shutdown.clone());
@@ -177,8 +182,8 @@ impl OrderingArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
-        let catalog = self.catalog.connect()?;
-        let inventory = self.inventory.connect()?;
+        let catalog = self.catalog.connect(&self.listen.server)?;
+        let inventory = self.inventory.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
         banner::service("ordering", listener.local_addr(), metrics.address());
         let serving =
@@ -204,7 +209,7 @@ impl GraphqlArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
-        let services = self.services.connect()?;
+        let services = self.services.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
         banner::graphql(listener.local_addr(), metrics.address());
         let serving =
@@ -230,7 +235,7 @@ impl RestArgs {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
-        let services = self.services.connect()?;
+        let services = self.services.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
         banner::rest(listener.local_addr(), metrics.address());
         let serving =

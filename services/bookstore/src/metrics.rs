@@ -1,4 +1,4 @@
-//! Where a process says what it costs: `/metrics` on a port of its own, never on the public one.
+//! Where a process says what it does and what it costs: `/metrics` on a port of its own, never on the public one.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -17,15 +17,17 @@ pub(crate) struct MetricsArgs {
 
 impl MetricsArgs {
     /// Binds the port. A process whose own port is any free one gets a free one here too, so that two can run.
-    pub(crate) fn bind(&self, listen: IpAddr, port: u16) -> anyhow::Result<Metrics> {
+    pub(crate) fn bind(&self, listen: IpAddr, port: u16, of: &ServerConfig) -> anyhow::Result<Metrics> {
         let metrics_port = if port == 0 { 0 } else { self.metrics_port };
-        Ok(Metrics { listener: bind(listen, metrics_port, NonZeroUsize::MIN)? })
+        let listener = bind(listen, metrics_port, NonZeroUsize::MIN)?;
+        Ok(Metrics { listener, metrics: of.metrics.clone() })
     }
 }
 
 /// A bound port, not yet served.
 pub(crate) struct Metrics {
     listener: Listener,
+    metrics: chassis::metrics::Metrics,
 }
 
 impl Metrics {
@@ -36,6 +38,6 @@ impl Metrics {
     /// Serves beside the process, on a thread of its own, so that a busy server can still be read.
     pub(crate) async fn serve(self, shutdown: Shutdown) -> std::io::Result<()> {
         let config = ServerConfig { grace_s: 1.0, max_connections: 100, ..ServerConfig::default() };
-        Server::new(config, shutdown).http(self.listener, chassis::metrics::router()).run().await
+        Server::new(config, shutdown).http(self.listener, self.metrics.router()).run().await
     }
 }

@@ -55,12 +55,15 @@ pub(crate) struct Args {
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     args.inventory.books = args.catalog.books;
     args.graphql.graphql_origins = args.server.origins.clone();
+    args.graphql.metrics = args.server.metrics.clone();
+    args.rest.metrics = args.server.metrics.clone();
     let threads = args.server.thread_count();
     let http = bind(args.listen, args.port, threads)?;
     let grpc = bind(args.listen, args.grpc_port, threads)?;
-    let metrics = args.metrics.bind(args.listen, args.port)?;
+    let metrics = args.metrics.bind(args.listen, args.port, &args.server)?;
 
     let inventory = Arc::new(Inventory::new(&args.inventory));
+    inventory.show(&args.server.metrics);
     let catalog = Arc::new(Catalog::new(&args.catalog, inventory.clone()));
     let ordering = Arc::new(Ordering::new(&args.ordering, catalog.clone(), inventory.clone()));
     let services =

@@ -3,19 +3,20 @@
 mod call;
 pub(crate) mod status;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
 use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Request, Response, StatusCode, Version};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tokio_util::sync::CancellationToken;
+use tonic::Code;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic_health::ServingStatus;
@@ -26,6 +27,7 @@ use tower::{Layer, Service};
 
 use self::call::Call;
 pub use self::status::{DOMAIN, refusal};
+use crate::metrics::{Metrics, RpcServer, Timer};
 
 /// Limits that hold for every gRPC call.
 #[derive(Debug, Clone)]
@@ -82,12 +84,21 @@ struct Settings {
     health: HealthReporter,
     /// Cancelled when the streams are to end.
     ending: CancellationToken,
+    /// Set once it is known where calls are counted: by whoever serves first.
+    counts: OnceLock<RpcServer>,
 }
 
-/// The paths of methods that stream.
-struct Methods {
-    server_streams: HashSet<String>,
-    client_streams: HashSet<String>,
+/// What is known of methods from their descriptors.
+pub(crate) struct Methods {
+    methods: Vec<Method>,
+    /// Places among the methods.
+    by_path: HashMap<String, usize>,
+}
+
+struct Method {
+    path: String,
+    server_streams: bool,
+    client_streams: bool,
 }
 
 /// Requests of health and reflection are small.
@@ -105,7 +116,13 @@ impl Routes {
             tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET,
         ]);
         let service = HealthService::from_health_reporter(health.clone());
-        let settings = Arc::new(Settings { limits, methods, health, ending: CancellationToken::new() });
+        let settings = Arc::new(Settings {
+            limits,
+            methods,
+            health,
+            ending: CancellationToken::new(),
+            counts: OnceLock::new(),
+        });
         let routes = Self { entries: Arc::default(), settings }
             .service(HealthServer::new(service).max_decoding_message_size(OWN_MESSAGE_LIMIT));
         let reflection = || {
@@ -136,9 +153,9 @@ impl Routes {
             + 'static,
         S::Future: Send + 'static,
     {
-        let call = Call::new(service, self.settings.clone());
-        let web = GrpcWebLayer::new().layer(call.clone());
-        let entry = Entry { name: S::NAME, grpc: Arc::new(call), web: Arc::new(web) };
+        let call = |protocol| Call::new(service.clone(), protocol, self.settings.clone());
+        let web = GrpcWebLayer::new().layer(call(Protocol::Web));
+        let entry = Entry { name: S::NAME, grpc: Arc::new(call(Protocol::Grpc)), web: Arc::new(web) };
         Arc::make_mut(&mut self.entries).push(entry);
         self
     }
@@ -153,28 +170,39 @@ impl Routes {
         self.entries.iter().find(|entry| entry.name == service)
     }
 
-    /// Answers a request in the protocol that it came in.
-    pub(crate) fn answer(&self, mut request: Request<Body>) -> Answer {
+    /// Counts the calls here from now on, if nobody does yet.
+    pub(crate) fn count_in(&self, metrics: &Metrics) {
+        let Settings { counts, methods, .. } = &*self.settings;
+        counts.get_or_init(|| RpcServer::new(metrics, methods.paths()));
+    }
+
+    /// Answers a request in the protocol that it came in. The error says why a request is no call at all.
+    pub(crate) fn answer(&self, mut request: Request<Body>) -> Result<Answer, NoCall> {
         let Some(protocol) = Protocol::of(&request) else {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "this path speaks gRPC and gRPC-Web\n");
+            let text = "this path speaks gRPC and gRPC-Web\n";
+            return Err(NoCall { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, text });
         };
-        if request.method() != Method::POST {
-            return plain(StatusCode::METHOD_NOT_ALLOWED, "gRPC is POST only\n");
+        if request.method() != http::Method::POST {
+            return Err(NoCall { status: StatusCode::METHOD_NOT_ALLOWED, text: "gRPC is POST only\n" });
         }
         if protocol == Protocol::Grpc && request.version() != Version::HTTP_2 {
-            return plain(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2; gRPC-Web doesn't\n");
+            let text = "gRPC needs HTTP/2; gRPC-Web doesn't\n";
+            return Err(NoCall { status: StatusCode::HTTP_VERSION_NOT_SUPPORTED, text });
         }
         let Some(entry) = self.find(request.uri().path()) else {
-            let status = refusal(tonic::Code::Unimplemented, "ROUTE_NOT_FOUND", "no service has this name");
-            return Box::pin(std::future::ready(Ok(status.into_http())));
+            if let Some(timer) = self.settings.timer(None, protocol) {
+                timer.end(Code::Unimplemented);
+            }
+            let status = refusal(Code::Unimplemented, "ROUTE_NOT_FOUND", "no service has this name");
+            return Ok(Box::pin(std::future::ready(Ok(status.into_http()))));
         };
-        match protocol {
+        Ok(match protocol {
             Protocol::Grpc => entry.grpc.call(request),
             Protocol::Web => {
                 strip_parameters(&mut request);
                 entry.web.call(request)
             }
-        }
+        })
     }
 
     pub(crate) async fn report_serving(&self) {
@@ -198,25 +226,50 @@ impl Routes {
     }
 }
 
+impl Settings {
+    /// Times a call of the method at this place.
+    fn timer(&self, method: Option<usize>, protocol: Protocol) -> Option<Timer<Code>> {
+        let counts = self.counts.get()?;
+        Some(Timer::start(counts.series(method, protocol == Protocol::Web)))
+    }
+}
+
 impl Methods {
-    fn of<const N: usize>(sets: [&[u8]; N]) -> Self {
-        let mut methods = Self { server_streams: HashSet::new(), client_streams: HashSet::new() };
+    pub(crate) fn of<const N: usize>(sets: [&[u8]; N]) -> Self {
+        let mut methods = Self { methods: Vec::new(), by_path: HashMap::new() };
         for set in sets.iter().filter_map(|set| FileDescriptorSet::decode(*set).ok()) {
             for file in &set.file {
                 for service in &file.service {
                     for method in &service.method {
-                        let path = format!("/{}.{}/{}", file.package(), service.name(), method.name());
-                        if method.server_streaming() {
-                            methods.server_streams.insert(path.clone());
-                        }
-                        if method.client_streaming() {
-                            methods.client_streams.insert(path);
-                        }
+                        methods.add(Method {
+                            path: format!("/{}.{}/{}", file.package(), service.name(), method.name()),
+                            server_streams: method.server_streaming(),
+                            client_streams: method.client_streaming(),
+                        });
                     }
                 }
             }
         }
         methods
+    }
+
+    fn add(&mut self, method: Method) {
+        // A set may hold what another holds too.
+        let at = self.methods.len();
+        if *self.by_path.entry(method.path.clone()).or_insert(at) == at {
+            self.methods.push(method);
+        }
+    }
+
+    /// All of them, in the order of their places.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.methods.iter().map(|method| method.path.as_str())
+    }
+
+    /// The method with this path, and its place.
+    fn find(&self, path: &str) -> Option<(usize, &Method)> {
+        let at = *self.by_path.get(path)?;
+        Some((at, self.methods.get(at)?))
     }
 }
 
@@ -259,12 +312,20 @@ fn strip_parameters(request: &mut Request<Body>) {
     }
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Answer {
-    let mut response = Response::new(HttpBody::from(text));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+/// Why a request to a port or path of gRPC is no call of gRPC or gRPC-Web.
+pub(crate) struct NoCall {
+    pub(crate) status: StatusCode,
+    text: &'static str,
+}
+
+impl NoCall {
+    pub(crate) fn into_http(self) -> Response<HttpBody> {
+        let mut response = Response::new(HttpBody::from(self.text));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
     }
-    Box::pin(std::future::ready(Ok(response)))
 }

@@ -1,78 +1,167 @@
-//! `/metrics`: what the process costs, in the text form that Prometheus reads.
+//! `/metrics`: how many calls there were, how they ended and how long they took, what lives now, and what the process
+//! costs, in the text form that Prometheus reads.
 //!
-//! The names and units are those of Prometheus' own clients, so that dashboards made for them fit. Processor time is
-//! the kernel's accounting in nanoseconds, not clock ticks: a measurement over seconds would drown in those.
+//! Names, labels and units are those of OpenTelemetry's semantic conventions in Prometheus' form, and for the process
+//! those of Prometheus' own clients, so that dashboards made for them fit. `docs/metrics.md` lists them.
+//!
+//! A call costs two readings of the clock and two atomic additions: what it belongs to is found beforehand, or together
+//! with the route. No label's value comes from a caller: what isn't known is [`OTHER`].
 
-use std::fmt::Write as _;
-use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+mod client;
+mod family;
+mod histogram;
+mod http;
+mod process;
+mod rpc;
 
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use ::http::header::CONTENT_TYPE;
 use axum::Router;
 use axum::routing::get;
-use http::header::CONTENT_TYPE;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
 
-/// The route, to be served on a port of its own, away from the public one.
-pub fn router() -> Router {
-    let started = seconds_since_epoch(SystemTime::now());
-    let answer = move || {
-        let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-        std::future::ready((kind, render(started)))
-    };
-    Router::new().route("/metrics", get(answer))
+pub use self::client::Measured;
+pub use self::family::{Durations, Labels, OTHER, Outcome, Timer};
+use self::family::{Family, Numbers, lock};
+pub use self::histogram::Series;
+pub(crate) use self::http::HttpServer;
+use self::process::Process;
+pub(crate) use self::rpc::{RpcServer, code_of};
+
+/// What one suite or process counts. Clones share it; two that are made apart know nothing of each other.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(Arc<Parts>);
+
+#[derive(Debug, Default)]
+struct Parts {
+    families: Mutex<BTreeMap<&'static str, Arc<dyn Family>>>,
+    routes: Mutex<BTreeSet<String>>,
 }
 
-/// What can't be read, as where there is no `/proc`, is left out rather than shown as zero.
-fn render(started: f64) -> String {
+impl Metrics {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The histograms of this name, the same ones each time.
+    pub fn durations<K: Outcome>(&self, name: &'static str, help: &'static str) -> Arc<Durations<K>> {
+        self.family(name, || Durations::new(help))
+    }
+
+    /// Shows a number that goes up and down, read whenever somebody asks. Where several are shown under one name with
+    /// the same labels, their sum is.
+    pub fn gauge(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: Labels,
+        read: impl Fn() -> f64 + Send + Sync + 'static,
+    ) {
+        self.family(name, || Numbers::new(MetricType::Gauge, help)).add(labels, Box::new(read));
+    }
+
+    /// Shows a number that only goes up, as [`Self::gauge`] does. The name is shown with `_total` after it.
+    pub fn counter(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: Labels,
+        read: impl Fn() -> f64 + Send + Sync + 'static,
+    ) {
+        self.family(name, || Numbers::new(MetricType::Counter, help)).add(labels, Box::new(read));
+    }
+
+    /// Counts what lives.
+    pub fn live(&self, name: &'static str, help: &'static str, labels: Labels) -> Live {
+        let live = Live::default();
+        let count = Arc::clone(&live.0);
+        self.gauge(name, help, labels, move || count.load(Relaxed) as f64);
+        live
+    }
+
+    /// Makes these paths known as routes, in the form that axum has them in. A request is counted under its route;
+    /// requests to a path that isn't known are counted together. To be called before the server is made.
+    pub fn routes<T: Into<String>>(&self, paths: impl IntoIterator<Item = T>) {
+        lock(&self.0.routes).extend(paths.into_iter().map(Into::into));
+    }
+
+    /// The route `/metrics`, to be served on a port of its own, away from the public one.
+    pub fn router(&self) -> Router {
+        let mut registry = self.registry();
+        registry.register_collector(Box::new(Process::new()));
+        let registry = Arc::new(registry);
+        let answer =
+            move || std::future::ready(([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], render(&registry)));
+        Router::new().route("/metrics", get(answer))
+    }
+
+    fn registry(&self) -> Registry {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self.clone()));
+        registry
+    }
+
+    fn known_routes(&self) -> Vec<String> {
+        lock(&self.0.routes).iter().cloned().collect()
+    }
+
+    fn family<F: Family>(&self, name: &'static str, new: impl Fn() -> F) -> Arc<F> {
+        let mut families = lock(&self.0.families);
+        let family = families.entry(name).or_insert_with(|| Arc::new(new()));
+        let family: Arc<dyn Any + Send + Sync> = Arc::clone(family) as _;
+        family.downcast().unwrap_or_else(|_| {
+            tracing::error!(name, "two kinds of metrics have this name, and one is not shown");
+            Arc::new(new())
+        })
+    }
+}
+
+/// Everything, as text.
+fn render(registry: &Registry) -> String {
     let mut text = String::new();
-    let mut metric = |name: &str, kind: &str, help: &str, value: Option<String>| {
-        if let Some(value) = value {
-            // Writing to a string can't fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
-        }
-    };
-    let cpu = cpu_nanos().map(|nanos| format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000));
-    metric(
-        "process_cpu_seconds_total",
-        "counter",
-        "Processor time of all threads that live, in seconds.",
-        cpu,
-    );
-    let memory = status_bytes("VmRSS:").map(|bytes| bytes.to_string());
-    metric("process_resident_memory_bytes", "gauge", "Resident memory in bytes.", memory);
-    let peak = status_bytes("VmHWM:").map(|bytes| bytes.to_string());
-    metric("process_resident_memory_peak_bytes", "gauge", "Peak resident memory in bytes.", peak);
-    let files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().to_string());
-    metric("process_open_fds", "gauge", "Open file descriptors.", files);
-    let started = Some(format!("{started:.3}"));
-    metric(
-        "process_start_time_seconds",
-        "gauge",
-        "When the process started, in seconds since 1970.",
-        started,
-    );
+    // Writing to a string can't fail.
+    let _ = prometheus_text::encode(&mut text, registry);
     text
 }
 
-/// The first field of each thread's schedstat: nanoseconds on a processor.
-fn cpu_nanos() -> Option<u64> {
-    let mut sum = 0;
-    for thread in fs::read_dir("/proc/self/task").ok()? {
-        // A thread that ends meanwhile has no file any more.
-        let Ok(stat) = fs::read_to_string(thread.ok()?.path().join("schedstat")) else { continue };
-        sum += stat.split_whitespace().next()?.parse::<u64>().ok()?;
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // Let go of the lock before anything is read.
+        let families = lock(&self.0.families).clone();
+        families.iter().try_for_each(|(name, family)| family.encode(name, &mut encoder))
     }
-    Some(sum)
 }
 
-/// A line of `/proc/self/status`, which counts in KiB.
-fn status_bytes(name: &str) -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+/// How many of a thing there are.
+#[derive(Debug, Clone, Default)]
+pub struct Live(Arc<AtomicU64>);
+
+impl Live {
+    /// One more, until what this gives is dropped.
+    pub fn enter(&self) -> Alive {
+        self.0.fetch_add(1, Relaxed);
+        Alive(Arc::clone(&self.0))
+    }
 }
 
-fn seconds_since_epoch(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+/// One that lives.
+#[derive(Debug)]
+pub struct Alive(Arc<AtomicU64>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -80,25 +169,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processor_time_grows_with_work_and_every_metric_says_what_it_is() {
-        let value = |text: &str, name: &str| {
-            let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap().to_owned();
-            line.split_once(' ').unwrap().1.parse::<f64>().unwrap()
-        };
-        let before = value(&render(1.0), "process_cpu_seconds_total");
-        let mut n = 0_u64;
-        while value(&render(1.0), "process_cpu_seconds_total") <= before {
-            n = std::hint::black_box(n + 1);
-        }
-        let text = render(1.0);
-        assert!(value(&text, "process_resident_memory_bytes") > 1e6);
-        assert!(value(&text, "process_open_fds") >= 3.0);
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let name = line.split(' ').next().unwrap();
-            assert!(
-                text.contains(&format!("# HELP {name} ")) && text.contains(&format!("# TYPE {name} ")),
-                "{name}"
-            );
-        }
+    fn numbers_of_one_name_and_labels_are_summed_and_labels_kept_apart() {
+        let metrics = Metrics::new();
+        let label = |value: &'static str| vec![("kind", value.into())];
+        let live = metrics.live("things_live", "Things.", label("a"));
+        metrics.gauge("things_live", "Things.", label("a"), || 2.0);
+        metrics.counter("things", "Things made.", label("a\"\\\n"), || 7.0);
+        let (one, _two) = (live.enter(), live.enter());
+        drop(one);
+        let text = render(&metrics.registry());
+        assert_eq!(
+            text,
+            "# HELP things_total Things made.\n# TYPE things_total counter\n\
+             things_total{kind=\"a\\\"\\\\\\n\"} 7\n\
+             # HELP things_live Things.\n# TYPE things_live gauge\nthings_live{kind=\"a\"} 3\n",
+        );
+    }
+
+    #[test]
+    fn metrics_made_apart_have_nothing_in_common() {
+        let (one, two) = (Metrics::new(), Metrics::new());
+        one.gauge("ones", "Ones.", Labels::new(), || 1.0);
+        assert!(render(&one.registry()).contains("ones 1"));
+        assert_eq!(render(&two.registry()), "");
+    }
+
+    #[test]
+    fn a_name_keeps_its_kind() {
+        let metrics = Metrics::new();
+        metrics.gauge("ones", "Ones.", Labels::new(), || 1.0);
+        let _ = metrics.durations::<tonic::Code>("ones", "Ones.");
+        assert_eq!(render(&metrics.registry()).matches("# TYPE ones").count(), 1);
     }
 }

@@ -26,6 +26,7 @@ use self::handler::Handler;
 use self::worker::Worker;
 use crate::Shutdown;
 use crate::grpc::Routes;
+use crate::metrics::{Labels, Metrics};
 
 /// How to listen.
 #[derive(Debug, Clone, clap::Args)]
@@ -51,6 +52,10 @@ pub struct ServerConfig {
     /// Web origins, as `scheme://host[:port]`, whose pages may call, besides pages from loopback; `*` means all
     #[arg(long, env = "BOOKSTORE_ORIGINS", value_delimiter = ',')]
     pub origins: Vec<String>,
+
+    /// Where what is served is counted.
+    #[arg(skip)]
+    pub metrics: Metrics,
 }
 
 impl Default for ServerConfig {
@@ -61,6 +66,7 @@ impl Default for ServerConfig {
             header_timeout_s: 10.0,
             max_connections: 10_000,
             origins: Vec::new(),
+            metrics: Metrics::default(),
         }
     }
 }
@@ -148,26 +154,32 @@ impl Server {
 
     /// Serves gRPC and gRPC-Web on this port, and `/healthz` and `/readyz`.
     pub fn grpc(mut self, listener: Listener, routes: Routes) -> Self {
-        self.routes.push(routes.clone());
+        self.know(&routes);
         let router = health(&self.shutdown);
-        self.port(listener, |origins| Handler::grpc(routes, router, origins))
+        self.port(listener, |config| Handler::grpc(routes, router, config))
     }
 
     /// Serves HTTP on this port, and `/healthz` and `/readyz`.
     pub fn http(self, listener: Listener, router: Router) -> Self {
         let router = router.merge(health(&self.shutdown));
-        self.port(listener, |origins| Handler::http(router, origins))
+        self.port(listener, |config| Handler::http(router, config))
     }
 
     /// Serves HTTP on this port, `/healthz` and `/readyz`, and gRPC-Web and gRPC under the names of the services.
     pub fn http_and_grpc(mut self, listener: Listener, router: Router, routes: Routes) -> Self {
-        self.routes.push(routes.clone());
+        self.know(&routes);
         let router = router.merge(health(&self.shutdown));
-        self.port(listener, |origins| Handler::both(routes, router, origins))
+        self.port(listener, |config| Handler::both(routes, router, config))
     }
 
-    fn port(mut self, listener: Listener, handler: impl FnOnce(&[String]) -> Handler) -> Self {
-        let handler = handler(&self.config.origins);
+    fn know(&mut self, routes: &Routes) {
+        routes.count_in(&self.config.metrics);
+        self.routes.push(routes.clone());
+    }
+
+    fn port(mut self, listener: Listener, handler: impl FnOnce(&ServerConfig) -> Handler) -> Self {
+        self.config.metrics.routes(["/healthz", "/readyz"]);
+        let handler = handler(&self.config);
         self.ports.push(Port { sockets: listener.sockets, handler });
         self
     }
@@ -211,6 +223,7 @@ fn start(
     let mut workers: Vec<_> = (0..count).map(|index| Worker::new(index, config, shutdown)).collect();
     for port in ports {
         let seats = Arc::new(Semaphore::new(config.max_connections));
+        show_connections(&config.metrics, config.max_connections, &seats);
         for (worker, socket) in workers.iter_mut().zip(port.sockets) {
             worker.port(socket, port.handler.clone(), seats.clone());
         }
@@ -219,6 +232,15 @@ fn start(
         first.background(background);
     }
     workers.into_iter().map(Worker::start).collect()
+}
+
+/// Shows how many of the seats are taken.
+fn show_connections(metrics: &Metrics, all: usize, seats: &Arc<Semaphore>) {
+    let seats = Arc::downgrade(seats);
+    // A port that is closed has none.
+    let taken =
+        move || seats.upgrade().map_or(0, |seats| all.saturating_sub(seats.available_permits())) as f64;
+    metrics.gauge("server_connections_open", "Open connections of callers.", Labels::new(), taken);
 }
 
 /// `/healthz`: the process answers. `/readyz`: it takes work; 503 from the moment shutdown begins.

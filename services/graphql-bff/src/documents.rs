@@ -12,11 +12,13 @@ use async_graphql::parser::types::{
 };
 use async_graphql::registry::{MetaType, Registry};
 use async_graphql::{Name, Positioned, Request, Response, Variables};
+use chassis::metrics::Series;
 use futures_util::FutureExt;
 use proto::Reason;
 use sha2::{Digest, Sha256};
 
 use self::generations::Generations;
+use crate::counts::{Counts, Outcome};
 use crate::error::{Rejection, all_because};
 use crate::schema::Schema;
 use crate::{Limits, OPERATIONS, guard, inputs, schema};
@@ -55,6 +57,8 @@ pub(crate) struct Operation {
     cost: Option<u64>,
     /// How often the value of each variable is used.
     uses: Vec<(Name, u64)>,
+    /// What counts it.
+    pub(crate) counts: Arc<Series<Outcome>>,
 }
 
 impl Document {
@@ -89,6 +93,7 @@ pub(crate) struct Documents {
     types: Registry,
     checker: Schema,
     limits: Limits,
+    counts: Arc<Counts>,
     /// Those of `graphql/operations`, by their text and by its hash: prepared at start, never dropped.
     known: HashMap<&'static str, Arc<Document>>,
     known_hashes: HashMap<Hash, Arc<Document>>,
@@ -99,11 +104,12 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, counts: Arc<Counts>) -> Self {
         let mut documents = Self {
             types: schema::types(),
             checker: schema::checker(),
             limits,
+            counts,
             known: HashMap::new(),
             known_hashes: HashMap::new(),
             checked: RwLock::new(Generations::new(KEPT, KEPT_BYTES)),
@@ -235,6 +241,7 @@ impl Documents {
                     ty: node.ty,
                     cost: (!measured.depends).then_some(measured.cost),
                     uses: measured.uses.into_iter().map(|(name, uses)| (Name::new(name), uses)).collect(),
+                    counts: self.counts.of(name.map(Name::as_str), node.ty),
                 },
             );
         }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
-use async_graphql::{Request, Response, Variables};
+use async_graphql::{Request, Variables};
 use chassis::call::TraceParent;
+use chassis::metrics::Timer;
 use chassis::{Deadline, Shutdown};
-use futures_util::Stream;
+use futures_util::stream::{self, Stream, StreamExt};
 use http::StatusCode;
 use proto::{Reason, Services};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::counts::{Counts, Outcome};
 use crate::documents::{Document, Documents, Hash, hash};
 use crate::error::Rejection;
 use crate::load::{Caller, Driver, Loads};
@@ -64,6 +66,7 @@ pub(crate) struct Prepared {
     pub(crate) ty: OperationType,
     request: Request,
     loads: Arc<Loads>,
+    timer: Timer<Outcome>,
 }
 
 /// The edge: everything that its requests share.
@@ -71,14 +74,16 @@ pub(crate) struct Edge {
     services: Services,
     schema: schema::Schema,
     documents: Documents,
+    counts: Arc<Counts>,
     pub(crate) config: Config,
     pub(crate) shutdown: Shutdown,
 }
 
 impl Edge {
     pub(crate) fn new(services: Services, config: Config, shutdown: Shutdown) -> Self {
-        let documents = Documents::new(config.graphql_limits.clone());
-        Self { services, schema: schema::runner(), documents, config, shutdown }
+        let counts = Arc::new(Counts::new(&config.metrics));
+        let documents = Documents::new(config.graphql_limits.clone(), Arc::clone(&counts));
+        Self { services, schema: schema::runner(), documents, counts, config, shutdown }
     }
 
     /// When an operation that comes in now must be done.
@@ -98,10 +103,29 @@ impl Edge {
         deadline: Deadline,
         trace: Option<TraceParent>,
     ) -> Result<Prepared, Rejection> {
+        let mut timer = self.counts.begin();
+        match self.check(parameters, way, deadline, trace, &mut timer) {
+            Ok((ty, request, loads)) => Ok(Prepared { ty, request, loads, timer }),
+            Err(rejection) => {
+                timer.end(Outcome::Refused);
+                Err(rejection)
+            }
+        }
+    }
+
+    fn check(
+        &self,
+        parameters: Parameters,
+        way: Way,
+        deadline: Deadline,
+        trace: Option<TraceParent>,
+        timer: &mut Timer<Outcome>,
+    ) -> Result<(OperationType, Request, Arc<Loads>), Rejection> {
         let Parameters { query, operation_name, mut variables, extensions } = parameters;
         let persisted = PersistedQuery::of(extensions)?;
         let document = self.document(query, persisted, way)?;
         let operation = document.operation(operation_name.as_deref().filter(|name| !name.is_empty()))?;
+        timer.is(&operation.counts);
         match (way, operation.ty) {
             (Way::Socket, _) | (_, OperationType::Query) | (Way::Post, OperationType::Mutation) => {}
             (Way::Get, OperationType::Mutation) => {
@@ -122,24 +146,48 @@ impl Edge {
         let mut request = Request::new(String::new()).variables(variables).data(Arc::clone(&loads));
         request.operation_name = operation.name.as_ref().map(ToString::to_string);
         request.set_parsed_query(document.parsed.clone());
-        Ok(Prepared { ty: operation.ty, request, loads })
+        Ok((operation.ty, request, loads))
     }
 
     /// Runs a query or mutation. When the time is over its calls are dropped.
     pub(crate) async fn run(&self, prepared: Prepared) -> Result<Reply, Rejection> {
-        let Prepared { request, loads, .. } = prepared;
+        let Prepared { request, loads, timer, .. } = prepared;
         let deadline = loads.caller.deadline.unwrap_or_else(|| self.deadline());
         let work = Driver::new(loads).run(self.schema.execute(request));
         match tokio::time::timeout_at(deadline.0, work).await {
-            Ok(response) => Ok(Reply::ran(response)),
-            Err(_) => Err(Rejection::late()),
+            Ok(response) => {
+                let reply = Reply::ran(response);
+                timer.end(Outcome::of(&reply));
+                Ok(reply)
+            }
+            Err(_) => {
+                timer.end(Outcome::Expired);
+                Err(Rejection::late())
+            }
         }
     }
 
-    /// Runs any operation as a stream of replies.
-    pub(crate) fn stream(&self, prepared: Prepared) -> impl Stream<Item = Response> + Send + use<> {
-        let Prepared { request, loads, .. } = prepared;
-        Driver::new(loads).stream(self.schema.execute_stream(request))
+    /// Runs a subscription as a stream of replies, which ends with the first that failed.
+    pub(crate) fn stream(&self, prepared: Prepared) -> impl Stream<Item = Reply> + Send + use<> {
+        let Prepared { request, loads, timer, .. } = prepared;
+        let replies = Driver::new(loads).stream(self.schema.execute_stream(request));
+        let running = (timer, self.counts.subscriptions.enter());
+        stream::unfold((Box::pin(replies), Some(running)), async |(mut replies, running)| {
+            let (timer, alive) = running?;
+            let Some(response) = replies.next().await else {
+                timer.end(Outcome::Complete);
+                return None;
+            };
+            let reply = Reply::ran(response);
+            // Nothing comes after a failure; don't wait for the far side to find out.
+            let running = if Outcome::of(&reply) == Outcome::Failed {
+                timer.end(Outcome::Failed);
+                None
+            } else {
+                Some((timer, alive))
+            };
+            Some((reply, (replies, running)))
+        })
     }
 
     fn document(

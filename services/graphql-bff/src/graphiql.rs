@@ -61,6 +61,9 @@ const ASSETS: &[Asset] = &[
     asset!("LICENSES.txt", "text/plain; charset=utf-8"),
 ];
 
+pub(crate) const ROUTES: [&str; 4] =
+    ["/graphiql", "/graphiql/", "/graphiql/operations.json", "/graphiql/{name}"];
+
 pub(crate) fn router() -> Router {
     let operations = Bytes::from(operations());
     Router::new()

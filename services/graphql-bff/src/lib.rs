@@ -7,6 +7,7 @@
 //! What it promises on the way in: no document, however small, ends the process or burns seconds (`guard`); only
 //! `POST` with `application/json` changes anything; errors carry the suite's vocabulary (`extensions.reason`).
 
+mod counts;
 mod documents;
 mod edge;
 mod error;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use chassis::metrics::Metrics;
 
 pub use crate::operations::{OPERATIONS, Operation};
 
@@ -44,11 +46,20 @@ pub struct Config {
     /// What one request and one socket may ask for.
     #[arg(skip)]
     pub graphql_limits: Limits,
+
+    /// Where operations are counted.
+    #[arg(skip)]
+    pub metrics: Metrics,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { graphql_deadline_ms: 10_000, graphql_origins: Vec::new(), graphql_limits: Limits::default() }
+        Self {
+            graphql_deadline_ms: 10_000,
+            graphql_origins: Vec::new(),
+            graphql_limits: Limits::default(),
+            metrics: Metrics::default(),
+        }
     }
 }
 
@@ -98,6 +109,7 @@ impl Default for Limits {
 ///
 /// WebSockets are closed when `shutdown` begins.
 pub fn router(services: proto::Services, config: &Config, shutdown: chassis::Shutdown) -> Router {
+    config.metrics.routes(["/graphql"].into_iter().chain(graphiql::ROUTES));
     let edge = Arc::new(edge::Edge::new(services, config.clone(), shutdown));
     Router::new().merge(http::router(edge)).merge(graphiql::router())
 }
@@ -116,6 +128,7 @@ pub async fn serve(
     shutdown: chassis::Shutdown,
 ) -> io::Result<()> {
     config.graphql_origins.clone_from(&server.origins);
+    config.metrics = server.metrics.clone();
     let router = router(services, &config, shutdown.clone());
     chassis::Server::new(server, shutdown).http(listener, router).run().await
 }

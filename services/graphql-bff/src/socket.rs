@@ -24,6 +24,7 @@ use tokio_stream::StreamMap;
 
 use self::message::FromReader;
 pub(crate) use self::origin::origin_allowed;
+use crate::counts::Outcome;
 use crate::edge::{Edge, Parameters, Prepared, Way};
 use crate::error::Rejection;
 use crate::reply::{Reply, ToReader, json};
@@ -224,16 +225,12 @@ fn events(edge: Arc<Edge>, prepared: Prepared) -> Events {
         };
         return Box::pin(stream::once(run).chain(complete));
     }
-    let replies =
-        stream::unfold((Some(Box::pin(edge.stream(prepared))), false), |(replies, running)| async move {
-            let mut replies = replies?;
-            let reply = Reply::ran(replies.next().await?);
-            let failed = matches!(reply.data, Some(async_graphql::Value::Null)) && !reply.errors.is_empty();
-            // A subscription that was refused never ran; one that breaks later says so in the place of its data.
-            let event = if failed && !running { Event::Error(reply) } else { Event::Next(reply) };
-            // Nothing comes after a failure; don't wait for the far side to find out.
-            Some((event, ((!failed).then_some(replies), true)))
-        });
+    let mut running = false;
+    let replies = edge.stream(prepared).map(move |reply| {
+        // A subscription that was refused never ran; one that breaks later says so in the place of its data.
+        let refused = Outcome::of(&reply) == Outcome::Failed && !std::mem::replace(&mut running, true);
+        if refused { Event::Error(reply) } else { Event::Next(reply) }
+    });
     Box::pin(replies.chain(complete))
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chassis::grpc::{CallLimits, Routes};
+use chassis::metrics::{Labels, Metrics};
 use chassis::{Listener, Server, ServerConfig, Shutdown};
 use proto::inventory::v1::inventory_service_server::InventoryServiceServer;
 
@@ -130,6 +131,19 @@ impl Inventory {
         self.store.remembered()
     }
 
+    /// Reservations that hold units now. Not to be asked for all the time.
+    pub fn live_reservations(&self) -> usize {
+        self.store.held()
+    }
+
+    /// Shows what lives in it.
+    pub fn show(self: &Arc<Self>, metrics: &Metrics) {
+        let inventory = Arc::downgrade(self);
+        let live = move || inventory.upgrade().map_or(0, |inventory| inventory.live_reservations()) as f64;
+        let help = "Reservations that hold units: neither confirmed nor released nor expired.";
+        metrics.gauge("bookstore_reservations_live", help, Labels::new(), live);
+    }
+
     /// Lines of the reservations that are remembered now.
     pub fn reservation_lines(&self) -> usize {
         self.store.lines()
@@ -149,6 +163,7 @@ pub async fn serve(
     shutdown: Shutdown,
 ) -> io::Result<()> {
     let inventory = Arc::new(Inventory::new(&config));
+    inventory.show(&server.metrics);
     let service = InventoryServiceServer::from_arc(inventory.clone());
     let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET)
         .service(service.max_decoding_message_size(proto::MAX_MESSAGE_BYTES));

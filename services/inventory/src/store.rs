@@ -152,6 +152,12 @@ impl Store {
         self.remembered.used()
     }
 
+    /// Reservations that hold units. This goes through all shards.
+    pub(crate) fn held(&self) -> usize {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.ledger.lock().unwrap_or_else(PoisonError::into_inner).held()).sum()
+    }
+
     /// Lines of the reservations that are remembered.
     pub(crate) fn lines(&self) -> usize {
         self.lines.used()

@@ -17,6 +17,8 @@ const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-
 
 const HEADERS: [(HeaderName, &str); 2] = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache")];
 
+pub(crate) const ROUTES: [&str; 4] = ["/openapi.json", "/docs", "/docs/", "/docs/{*rest}"];
+
 /// `/openapi.json` and `/docs`.
 pub(crate) fn router(document: String) -> Router {
     let document = Bytes::from(document);

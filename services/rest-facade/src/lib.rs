@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use chassis::metrics::Metrics;
 use chassis::{Listener, Server, ServerConfig, Shutdown};
 use proto::{Reason, Services};
 
@@ -45,13 +46,17 @@ pub struct Config {
     #[arg(long, env = "BOOKSTORE_REST_DEADLINE_MS", default_value_t = DEADLINE_MS,
         value_parser = clap::value_parser!(u64).range(1..=call::MAX_TIMEOUT_MS))]
     pub rest_deadline_ms: u64,
+
+    /// Where the routes are made known, so that requests are counted by them.
+    #[arg(skip)]
+    pub metrics: Metrics,
 }
 
 const DEADLINE_MS: u64 = 10_000;
 
 impl Default for Config {
     fn default() -> Self {
-        Self { rest_deadline_ms: DEADLINE_MS }
+        Self { rest_deadline_ms: DEADLINE_MS, metrics: Metrics::default() }
     }
 }
 
@@ -72,6 +77,7 @@ pub fn router(services: Services, config: &Config, shutdown: Shutdown) -> Router
     let deadline = Duration::from_millis(config.rest_deadline_ms);
     let app = App(Arc::new(Parts { services, deadline, shutdown }));
     let (api, document) = openapi::with_document(routes::all());
+    config.metrics.routes(document.paths.paths.keys().map(String::as_str).chain(docs::ROUTES));
     api.with_state(app)
         .merge(docs::router(openapi::to_json(&document)))
         .method_not_allowed_fallback(method_not_allowed)
@@ -87,11 +93,12 @@ pub fn openapi() -> String {
 /// Serves the API on this port until shutdown.
 pub async fn serve(
     listener: Listener,
-    config: Config,
+    mut config: Config,
     services: Services,
     server: ServerConfig,
     shutdown: Shutdown,
 ) -> std::io::Result<()> {
+    config.metrics = server.metrics.clone();
     let router = router(services, &config, shutdown.clone());
     Server::new(server, shutdown).http(listener, router).run().await
 }

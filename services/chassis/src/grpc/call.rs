@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response};
-use http_body::{Body as _, Frame};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -18,21 +18,23 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::Service;
 
-use super::Settings;
 use super::status::{expired, name_reason, refusal, trailers};
+use super::{Protocol, Settings};
 use crate::call::{Deadline, TraceParent, parse_grpc_timeout};
+use crate::metrics::{Alive, Timer, code_of};
 
 /// A generated server with deadlines (tonic's own answer CANCELLED and stop at the headers), streams that end at
 /// shutdown, and reasons for the errors that tonic makes itself.
 #[derive(Clone)]
 pub(super) struct Call<S> {
     inner: S,
+    protocol: Protocol,
     settings: Arc<Settings>,
 }
 
 impl<S> Call<S> {
-    pub(super) fn new(inner: S, settings: Arc<Settings>) -> Self {
-        Self { inner, settings }
+    pub(super) fn new(inner: S, protocol: Protocol, settings: Arc<Settings>) -> Self {
+        Self { inner, protocol, settings }
     }
 }
 
@@ -51,6 +53,8 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let settings = &self.settings;
+        let method = settings.methods.find(request.uri().path());
+        let timer = settings.timer(method.map(|(at, _)| at), self.protocol);
         let named = match request.headers().get("grpc-timeout") {
             None => None,
             Some(value) => match value.to_str().ok().and_then(parse_grpc_timeout) {
@@ -58,13 +62,12 @@ where
                 None => {
                     let message = "grpc-timeout: must be 1 to 8 digits and a unit of H M S m u n";
                     let status = refusal(Code::InvalidArgument, "MALFORMED_REQUEST", message);
-                    return Box::pin(std::future::ready(Ok(status.into_http())));
+                    return Box::pin(std::future::ready(Ok(refuse(timer, &status))));
                 }
             },
         };
-        let path = request.uri().path();
-        let streams = settings.methods.server_streams.contains(path);
-        let uploads = settings.methods.client_streams.contains(path);
+        let streams = method.is_some_and(|(_, method)| method.server_streams);
+        let uploads = method.is_some_and(|(_, method)| method.client_streams);
         // Until the reply begins. A server stream that names no deadline has the default one until then, so that a
         // request whose end never comes doesn't stay for ever.
         let limit = match (named, uploads, streams) {
@@ -92,25 +95,38 @@ where
             let answer = match deadline {
                 None => Ok(answer.await),
                 // A timer looks at the answer first, and one that is there at once would pass it by.
-                Some(at) if at <= Instant::now() => return Ok(expired().into_http()),
+                Some(at) if at <= Instant::now() => return Ok(refuse(timer, &expired())),
                 Some(at) => tokio::time::timeout_at(at, answer).await,
             };
             let response = match answer {
                 Ok(Ok(response)) => response?,
-                Ok(Err(_panic)) => failed().into_http(),
-                Err(_elapsed) => expired().into_http(),
+                Ok(Err(_panic)) => return Ok(refuse(timer, &failed())),
+                Err(_elapsed) => return Ok(refuse(timer, &expired())),
             };
             if let Some(status) = name_reason(response.headers()) {
-                return Ok(status.into_http());
+                return Ok(refuse(timer, &status));
             }
-            Ok(match settings {
-                Some(settings) if !response.body().is_end_stream() => {
-                    response.map(|body| Body::new(StreamBody::new(body, shown, &settings)))
-                }
-                _ => response,
-            })
+            // Headers with a code are all there is; else one reply follows, which nothing can stop any more, or a stream.
+            let code = code_of(response.headers());
+            if code.is_none()
+                && let Some(settings) = settings
+            {
+                return Ok(response.map(|body| Body::new(StreamBody::new(body, shown, &settings, timer))));
+            }
+            if let Some(timer) = timer {
+                timer.end(code.unwrap_or(Code::Ok));
+            }
+            Ok(response)
         })
     }
+}
+
+/// Ends a call before it began, or in its place.
+fn refuse(timer: Option<Timer<Code>>, status: &Status) -> Response<Body> {
+    if let Some(timer) = timer {
+        timer.end(status.code());
+    }
+    status.clone().into_http()
 }
 
 /// What a caller hears of a panic; the log has more.
@@ -133,19 +149,30 @@ struct StreamBody {
     deadline: Option<Pin<Box<Sleep>>>,
     ending: Pin<Box<WaitForCancellationFutureOwned>>,
     ended: bool,
+    timer: Option<Timer<Code>>,
+    _alive: Option<Alive>,
 }
 
 impl StreamBody {
-    fn new(inner: Body, deadline: Option<Instant>, settings: &Settings) -> Self {
+    fn new(inner: Body, deadline: Option<Instant>, settings: &Settings, timer: Option<Timer<Code>>) -> Self {
         Self {
             inner,
             deadline: deadline.map(|at| Box::pin(tokio::time::sleep_until(at))),
             ending: Box::pin(settings.ending.clone().cancelled_owned()),
             ended: false,
+            timer,
+            _alive: settings.counts.get().map(|counts| counts.streams.enter()),
+        }
+    }
+
+    fn count(&mut self, code: Code) {
+        if let Some(timer) = self.timer.take() {
+            timer.end(code);
         }
     }
 
     fn end(&mut self, status: &Status) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.count(status.code());
         self.ended = true;
         Poll::Ready(Some(Ok(Frame::trailers(trailers(status)))))
     }
@@ -175,9 +202,15 @@ impl http_body::Body for StreamBody {
         };
         if let Poll::Ready(frame) = polled {
             let trailers = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.trailers_ref());
+            let code = trailers.map(|trailers| code_of(trailers).unwrap_or(Code::Unknown));
             return match trailers.and_then(name_reason) {
                 Some(status) => self.end(&status),
-                None => Poll::Ready(frame),
+                None => {
+                    if let Some(code) = code {
+                        self.count(code);
+                    }
+                    Poll::Ready(frame)
+                }
             };
         }
         ready!(self.ending.as_mut().poll(cx));

@@ -18,7 +18,9 @@ use hyper::body::Incoming;
 use tower::{Layer, Service, ServiceExt};
 use tower_http::cors::{AllowHeaders, AllowOrigin, Any, CorsLayer};
 
+use super::ServerConfig;
 use crate::grpc::Routes;
+use crate::metrics::HttpServer;
 use crate::origin;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -38,23 +40,26 @@ struct Target {
     http: Router,
     /// A port for gRPC answers unknown paths as gRPC does.
     grpc_first: bool,
+    counts: Arc<HttpServer>,
 }
 
 impl Handler {
-    pub(super) fn grpc(routes: Routes, router: Router, origins: &[String]) -> Self {
-        Self::new(Target { grpc: Some(routes), http: router, grpc_first: true }, origins)
+    pub(super) fn grpc(routes: Routes, router: Router, config: &ServerConfig) -> Self {
+        Self::new(Some(routes), router, true, config)
     }
 
-    pub(super) fn http(router: Router, origins: &[String]) -> Self {
-        Self::new(Target { grpc: None, http: router, grpc_first: false }, origins)
+    pub(super) fn http(router: Router, config: &ServerConfig) -> Self {
+        Self::new(None, router, false, config)
     }
 
-    pub(super) fn both(routes: Routes, router: Router, origins: &[String]) -> Self {
-        Self::new(Target { grpc: Some(routes), http: router, grpc_first: false }, origins)
+    pub(super) fn both(routes: Routes, router: Router, config: &ServerConfig) -> Self {
+        Self::new(Some(routes), router, false, config)
     }
 
-    fn new(target: Target, origins: &[String]) -> Self {
-        Self { target, cors: Arc::new(cors(origins)) }
+    fn new(grpc: Option<Routes>, http: Router, grpc_first: bool, config: &ServerConfig) -> Self {
+        let counts = Arc::new(HttpServer::new(&config.metrics));
+        let target = Target { grpc, http, grpc_first, counts };
+        Self { target, cors: Arc::new(cors(&config.origins)) }
     }
 }
 
@@ -66,9 +71,26 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
     fn call(&self, request: Request<Incoming>) -> Answer {
         // Only a page has an origin. Everybody else is spared the headers that only a browser reads.
         if request.headers().contains_key(ORIGIN) {
-            return Box::pin(self.cors.layer(self.target.clone()).oneshot(request));
+            return self.answer_page(request);
         }
         self.target.answer(request)
+    }
+}
+
+impl Handler {
+    fn answer_page(&self, request: Request<Incoming>) -> Answer {
+        let counts = Arc::clone(&self.target.counts);
+        // The layer answers these by itself.
+        let asks = request.method() == Method::OPTIONS;
+        let timer = asks.then(|| counts.begin(request.method(), request.uri().path()));
+        let answer = self.cors.layer(self.target.clone()).oneshot(request);
+        Box::pin(async move {
+            let response = answer.await?;
+            Ok(match timer {
+                Some(timer) => counts.reply(timer, response),
+                None => response,
+            })
+        })
     }
 }
 
@@ -91,7 +113,11 @@ impl Target {
         let path = request.uri().path();
         match &self.grpc {
             Some(routes) if routes.has(path) || (self.grpc_first && !is_health(path)) => {
-                routes.answer(request.map(tonic::body::Body::new))
+                let method = request.method().clone();
+                routes.answer(request.map(tonic::body::Body::new)).unwrap_or_else(|refused| {
+                    self.counts.refused(&method, refused.status);
+                    Box::pin(std::future::ready(Ok(refused.into_http())))
+                })
             }
             _ => self.answer_http(request),
         }
@@ -99,19 +125,22 @@ impl Target {
 
     fn answer_http(&self, request: Request<Incoming>) -> Answer {
         let page = request.headers().contains_key(ORIGIN);
+        let counts = Arc::clone(&self.counts);
+        let timer = counts.begin(request.method(), request.uri().path());
         let answer = self.http.clone().call(request.map(Body::new));
         // A handler that panics ends its own call, not the connection.
         let answer = AssertUnwindSafe(answer).catch_unwind();
         Box::pin(async move {
             let Ok(answer) = answer.await else {
-                return Ok((StatusCode::INTERNAL_SERVER_ERROR, "the server failed\n").into_response());
+                let failed = (StatusCode::INTERNAL_SERVER_ERROR, "the server failed\n").into_response();
+                return Ok(counts.reply(timer, failed));
             };
             let mut response = answer?;
             // A cache must not give a page what it kept for somebody else: that lacks the headers for pages.
             if !page && response.headers().contains_key(ETAG) {
                 response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
             }
-            Ok(response)
+            Ok(counts.reply(timer, response))
         })
     }
 }

@@ -36,10 +36,11 @@ struct Slot {
 struct Queue {
     first: u32,
     last: u32,
+    len: usize,
 }
 
 impl Queue {
-    const EMPTY: Self = Self { first: NONE, last: NONE };
+    const EMPTY: Self = Self { first: NONE, last: NONE, len: 0 };
 }
 
 /// See the module.
@@ -131,6 +132,11 @@ impl Ledger {
         heads.into_iter().filter_map(|at| self.slot(at)).map(|slot| slot.due).min().unwrap_or(u64::MAX)
     }
 
+    /// Reservations that hold units.
+    pub(super) fn held(&self) -> usize {
+        self.held.len
+    }
+
     fn slot(&self, at: u32) -> Option<&Slot> {
         self.slots.get(at as usize)?.as_ref()
     }
@@ -150,6 +156,7 @@ impl Ledger {
     fn join(&mut self, at: u32) {
         let Some(state) = self.slot(at).map(|slot| slot.state) else { return };
         let queue = self.queue(state);
+        queue.len += 1;
         let before = std::mem::replace(&mut queue.last, at);
         if before == NONE {
             queue.first = at;
@@ -171,6 +178,8 @@ impl Ledger {
             Some(slot) => slot.before = before,
             None => self.queue(state).last = before,
         }
+        let queue = self.queue(state);
+        queue.len = queue.len.saturating_sub(1);
     }
 }
 

@@ -24,7 +24,7 @@ async fn a_service_that_stalls_is_given_up() {
 
 #[tokio::test]
 async fn the_default_holds_where_a_request_names_none() {
-    let config = Config { rest_deadline_ms: 10 };
+    let config = Config { rest_deadline_ms: 10, ..Config::default() };
     let edge = rest_facade::router(Shop::stalling().services(), &config, Shutdown::new());
     get(&edge, "/api/v1/books/1").await.assert_problem(504, "DEADLINE_EXCEEDED");
 }
