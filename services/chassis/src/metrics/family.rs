@@ -92,10 +92,14 @@ impl Family for Numbers {
         for (labels, reads) in lock(&self.rows).iter() {
             let sum: f64 = reads.iter().map(|read| read()).sum();
             let mut row = metric.encode_family(labels)?;
+            // Most are counts, and look odd with a fraction.
+            let whole = sum.fract() == 0.0 && sum >= 0.0;
             match self.kind {
+                MetricType::Counter if whole => {
+                    row.encode_counter::<NoLabelSet, _, f64>(&(sum as u64), None)?
+                }
                 MetricType::Counter => row.encode_counter::<NoLabelSet, _, f64>(&sum, None)?,
-                // Most are counts, and look odd with a fraction.
-                _ if sum.fract() == 0.0 => row.encode_gauge(&(sum as i64))?,
+                _ if whole => row.encode_gauge(&(sum as u64))?,
                 _ => row.encode_gauge(&sum)?,
             }
         }

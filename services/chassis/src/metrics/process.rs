@@ -31,7 +31,7 @@ impl Collector for Process {
             let mut metric = encoder.encode_descriptor("process_cpu_seconds", help, None, kind)?;
             metric.encode_counter::<NoLabelSet, _, f64>(&(nanos as f64 / 1e9), None)?;
         }
-        let mut gauge = |name, help, value: Option<f64>| match value {
+        let mut gauge = |name, help, value: Option<u64>| match value {
             Some(value) => {
                 encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
             }

@@ -11,6 +11,7 @@ mod deadlines;
 mod drain;
 mod errors;
 mod health;
+mod metrics;
 mod service;
 mod streams;
 mod upstream;

@@ -162,7 +162,7 @@ impl tower::Service<http::Request<Body>> for Test {
 }
 
 /// What a build would make of the `.proto` file of [`Test`].
-fn descriptors() -> &'static [u8] {
+pub(crate) fn descriptors() -> &'static [u8] {
     let method = |name: &str, up, down| MethodDescriptorProto {
         name: Some(name.to_owned()),
         input_type: Some(".google.protobuf.BytesValue".to_owned()),
