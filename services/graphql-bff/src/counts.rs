@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_graphql::Value;
 use async_graphql::parser::types::OperationType;
 use chassis::metrics::{Durations, Labels, Live, Metrics, OTHER, Series, Timer};
 
@@ -44,9 +45,12 @@ impl chassis::metrics::Outcome for Outcome {
 impl Outcome {
     /// How an operation that ran went.
     pub(crate) fn of(reply: &Reply) -> Self {
+        let is_null = |value: &Value| *value == Value::Null;
         match &reply.data {
             _ if reply.errors.is_empty() => Self::Complete,
-            None | Some(async_graphql::Value::Null) => Self::Failed,
+            None | Some(Value::Null) => Self::Failed,
+            // A mutation that is refused is null in the place of its result.
+            Some(Value::Object(fields)) if fields.values().all(is_null) => Self::Failed,
             Some(_) => Self::Partial,
         }
     }

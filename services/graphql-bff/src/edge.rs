@@ -171,22 +171,20 @@ impl Edge {
     pub(crate) fn stream(&self, prepared: Prepared) -> impl Stream<Item = Reply> + Send + use<> {
         let Prepared { request, loads, timer, .. } = prepared;
         let replies = Driver::new(loads).stream(self.schema.execute_stream(request));
-        let running = (timer, self.counts.subscriptions.enter());
-        stream::unfold((Box::pin(replies), Some(running)), async |(mut replies, running)| {
-            let (timer, alive) = running?;
+        let running = (Box::pin(replies), timer, self.counts.subscriptions.enter());
+        stream::unfold(Some(running), async |running| {
+            let (mut replies, timer, alive) = running?;
             let Some(response) = replies.next().await else {
                 timer.end(Outcome::Complete);
                 return None;
             };
             let reply = Reply::ran(response);
-            // Nothing comes after a failure; don't wait for the far side to find out.
-            let running = if Outcome::of(&reply) == Outcome::Failed {
+            if reply.failed() {
+                // Nothing comes after a failure; don't wait for the far side to find out.
                 timer.end(Outcome::Failed);
-                None
-            } else {
-                Some((timer, alive))
-            };
-            Some((reply, (replies, running)))
+                return Some((reply, None));
+            }
+            Some((reply, Some((replies, timer, alive))))
         })
     }
 

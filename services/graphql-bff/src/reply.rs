@@ -28,6 +28,11 @@ impl Reply {
         Self { errors, data: Some(data) }
     }
 
+    /// Whether there is nothing but errors.
+    pub(crate) fn failed(&self) -> bool {
+        self.data.as_ref().is_none_or(|data| *data == Value::Null) && !self.errors.is_empty()
+    }
+
     /// The reply to an operation that was refused.
     pub(crate) fn refused(rejection: Rejection) -> Self {
         Self { errors: rejection.errors, data: None }

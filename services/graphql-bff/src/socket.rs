@@ -24,7 +24,6 @@ use tokio_stream::StreamMap;
 
 use self::message::FromReader;
 pub(crate) use self::origin::origin_allowed;
-use crate::counts::Outcome;
 use crate::edge::{Edge, Parameters, Prepared, Way};
 use crate::error::Rejection;
 use crate::reply::{Reply, ToReader, json};
@@ -228,8 +227,8 @@ fn events(edge: Arc<Edge>, prepared: Prepared) -> Events {
     let mut running = false;
     let replies = edge.stream(prepared).map(move |reply| {
         // A subscription that was refused never ran; one that breaks later says so in the place of its data.
-        let refused = Outcome::of(&reply) == Outcome::Failed && !std::mem::replace(&mut running, true);
-        if refused { Event::Error(reply) } else { Event::Next(reply) }
+        let first = !std::mem::replace(&mut running, true);
+        if first && reply.failed() { Event::Error(reply) } else { Event::Next(reply) }
     });
     Box::pin(replies.chain(complete))
 }

@@ -14,6 +14,7 @@ mod fake;
 mod graphiql;
 mod guard;
 mod http;
+mod metrics;
 mod operations;
 mod persisted;
 mod schema;

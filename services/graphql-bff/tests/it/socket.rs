@@ -16,7 +16,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::fake::{App, Fake, reason};
 
-struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(crate) struct Client(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 async fn serve(app: &App) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -49,22 +49,22 @@ impl Client {
     }
 
     /// A socket that may subscribe.
-    async fn ready(app: &App) -> Self {
+    pub(crate) async fn ready(app: &App) -> Self {
         let mut client = Self::fresh(app).await;
         client.say(json!({ "type": "connection_init", "payload": {} })).await;
         assert_eq!(client.hear().await, json!({ "type": "connection_ack" }));
         client
     }
 
-    async fn say(&mut self, message: Value) {
+    pub(crate) async fn say(&mut self, message: Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    async fn subscribe(&mut self, id: &str, query: &str) {
+    pub(crate) async fn subscribe(&mut self, id: &str, query: &str) {
         self.say(json!({ "id": id, "type": "subscribe", "payload": { "query": query } })).await;
     }
 
-    async fn hear(&mut self) -> Value {
+    pub(crate) async fn hear(&mut self) -> Value {
         loop {
             match self.0.next().await.unwrap().unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
@@ -86,7 +86,7 @@ impl Client {
     }
 }
 
-const WATCH: &str = "subscription { stockChanged(bookIds: [1]) { bookId inStock } }";
+pub(crate) const WATCH: &str = "subscription { stockChanged(bookIds: [1]) { bookId inStock } }";
 
 fn limits(limits: Limits) -> Config {
     Config { graphql_limits: limits, ..Config::default() }
