@@ -1,5 +1,6 @@
 //! The command line of `bookstore compare`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::baseline;
 use crate::case::{self, Http, Style};
-use crate::floor::Size;
+use crate::floor::{Serving, Size};
 use crate::run::Shape;
 
 /// Settings of `bookstore compare`.
@@ -54,7 +55,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Shape::OneProcess)]
     pub(crate) shape: Shape,
 
-    /// Measure a suite that runs already, at http://host:port; start it with `--threads 1 --reservation-ttl 0.1`
+    /// Measure a suite that runs already, at http://host:port, without a floor. Start it with `up --threads 1
+    /// --reservation-ttl 0.1`: with the usual 60 seconds it runs out of stock
     #[arg(long, value_name = "URL", conflicts_with = "shape")]
     pub(crate) target: Option<String>,
 
@@ -121,7 +123,15 @@ pub struct Args {
 
     /// Be the floor server, for replies of this size
     #[arg(long, hide = true, value_parser = floor)]
-    pub(crate) serve_floor: Option<(Http, Size)>,
+    pub(crate) serve_floor: Option<Serving>,
+
+    /// Become the program after `--`, and end with this process
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) child_of: Option<i32>,
+
+    /// The program to become, and its arguments
+    #[arg(last = true, hide = true, requires = "child_of")]
+    pub(crate) command: Vec<OsString>,
 }
 
 fn http(text: &str) -> Result<Http, String> {
@@ -157,13 +167,13 @@ fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
-fn floor(text: &str) -> Result<(Http, Size), String> {
+fn floor(text: &str) -> Result<Serving, String> {
     let mut parts = text.split(',');
-    let version = http(parts.next().unwrap_or_default())?;
-    let mut number = || parts.next().and_then(|part| part.parse::<usize>().ok()).filter(|n| *n < 1 << 28);
-    let (Some(wire), Some(body), Some(status)) = (number(), number(), number()) else {
-        return Err("must be the version of HTTP and three sizes".to_owned());
+    let http = http(parts.next().unwrap_or_default())?;
+    let numbers: Option<Vec<usize>> = parts.map(|part| part.parse().ok().filter(|n| *n < 1 << 28)).collect();
+    let Some(&[wire, body, status, together, spin]) = numbers.as_deref() else {
+        return Err("must be the version of HTTP and five numbers".to_owned());
     };
     let status = u16::try_from(status).map_err(|_| "must have a status".to_owned())?;
-    Ok((version, Size { wire, body, status }))
+    Ok(Serving { http, size: Size { wire, body, status }, together, spin: spin > 0 })
 }

@@ -83,6 +83,15 @@ pub fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join("baselines").join(format!("{name}.json"))
 }
 
+/// The names of those that are kept.
+pub fn names(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder.join("baselines")).into_iter().flatten().filter_map(Result::ok);
+    let name = |file: std::fs::DirEntry| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned());
+    let mut names: Vec<String> = files.filter_map(name).collect();
+    names.sort();
+    names
+}
+
 /// A name that is a file's name too.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

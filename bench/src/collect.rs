@@ -62,6 +62,7 @@ fn row(cases: &[Case], plan: &Plan, rounds: &[Round], clients: usize) -> Option<
         connections,
         streams_per_connection: streams,
         requests_per_op,
+        rounds: rounds.len(),
         operations,
         ops_per_s: figure(|round| Some(round.ops_per_s))?,
         p50_us: latency(0)?,

@@ -1,16 +1,18 @@
 //! `bookstore compare` from its arguments to its reports.
 
-use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use crate::args::Args;
 use crate::baseline::{self, Baseline};
 use crate::case::{self, Case, Style};
-use crate::report::{FORMAT, Knobs, Report, Scenario, csv, html, markdown, text, verdict};
+use crate::files::{FOLDER, make_folder, outputs, write};
+use crate::progress::{Progress, say};
+use crate::report::{FORMAT, Knobs, Report, Scenario, text, verdict};
 use crate::run::{self, Plan, Round, Runner, Shape};
 use crate::suite::{Cores, RESERVATION_TTL_S, Starter};
 use crate::target::Target;
@@ -23,13 +25,15 @@ pub const WORSE: u8 = 99;
 /// What was asked for can't be.
 pub const USAGE: u8 = 2;
 
-const FOLDER: &str = "bookstore-compare";
-
-/// Runs the comparison; the exit code. `stop` is to be set when the user wants no more.
-pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
-    if let Some((http, size)) = args.serve_floor {
+/// Runs the comparison; the exit code. `commit` is the one that this program was built from; `stop` is to be set when
+/// the user wants no more.
+pub fn run(args: Args, commit: &str, stop: &AtomicBool) -> anyhow::Result<u8> {
+    if let Some(parent) = args.child_of {
+        return Err(process::become_child(parent, &args.command));
+    }
+    if let Some(serving) = args.serve_floor {
         process::end_with_parent();
-        floor::serve(http, size, |address| print(&format!("floor {address}\n")))?;
+        floor::serve(serving, |address| print(&format!("floor {address}\n")))?;
         return Ok(0);
     }
     let cases = case::all()?;
@@ -57,7 +61,9 @@ pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
         Some(name) => match baseline::load(&baseline::path(Path::new(FOLDER), name)) {
             Ok(before) => Some(before),
             Err(error) => {
-                complain(&format!("{error:#}; --save-baseline {name} makes one"));
+                let kept = baseline::names(Path::new(FOLDER));
+                let kept = if kept.is_empty() { "none".to_owned() } else { kept.join(", ") };
+                complain(&format!("{error:#}; --save-baseline {name} makes one; kept are: {kept}"));
                 return Ok(USAGE);
             }
         },
@@ -71,17 +77,22 @@ pub fn run(args: Args, stop: &AtomicBool) -> anyhow::Result<u8> {
         make_folder(&path)?;
     }
 
-    let report = measure(&args, target, &cases, &plans, stop)?;
+    let report = measure(&args, commit, target, &cases, &plans, stop)?;
     print(&text::render(&report));
+    let mut written = Vec::new();
     for (path, form) in outputs(&args) {
         write(&path, &form(&report)?)?;
+        written.push(path.display().to_string());
     }
+    say(&format!("wrote {}\n", written.join(", ")));
     if !report.complete {
         return Ok(STOPPED);
     }
     let kept = Baseline::of(&report);
     if let Some(name) = &args.save_baseline {
-        write(&baseline::path(Path::new(FOLDER), name), &serde_json::to_string_pretty(&kept)?)?;
+        let path = baseline::path(Path::new(FOLDER), name);
+        write(&path, &serde_json::to_string_pretty(&kept)?)?;
+        say(&format!("wrote {}\n", path.display()));
     }
     let worse = before.map(|before| kept.worse_than(&before)).unwrap_or_default();
     for line in &worse {
@@ -121,6 +132,7 @@ fn times(args: &Args) -> (Duration, Duration, usize) {
 
 fn measure(
     args: &Args,
+    commit: &str,
     target: Option<Target>,
     cases: &[Case],
     plans: &[Plan],
@@ -197,7 +209,7 @@ fn measure(
     let mut report = Report {
         format: FORMAT,
         program: format!("bookstore {}", env!("CARGO_PKG_VERSION")),
-        commit: process::commit(),
+        commit: commit.to_owned(),
         started_at: rfc3339(now.as_secs()),
         took_s: began.elapsed().as_secs_f64(),
         complete,
@@ -226,8 +238,8 @@ fn rounds_of(
     rounds: usize,
 ) -> Result<Rounds, (Rounds, anyhow::Error)> {
     let mut found: Rounds = vec![Vec::new(); plans.len()];
-    let began = Instant::now();
-    let (mut done, total) = (0, plans.len() * rounds);
+    let each = runner.warmup + runner.duration + runner.start_takes();
+    let mut progress = Progress::begin(plans.len(), rounds, each);
     for case in 0..runner.cases.len() {
         let own = || plans.iter().enumerate().filter(|(_, plan)| plan.case == case);
         for (_, plan) in own().filter(|(_, plan)| plan.way.is_none()) {
@@ -244,77 +256,30 @@ fn rounds_of(
             }
             for at in order {
                 let Some(plan) = plans.get(at) else { continue };
-                progress(runner, plan, done, total, began.elapsed());
+                progress.step(&runner.name_of(plan));
                 match runner.round(plan) {
                     Ok(Some(round)) => {
                         if let Some(row) = found.get_mut(at) {
                             row.push(round);
                         }
                     }
-                    Ok(None) => return Ok(found),
-                    Err(error) => return Err((found, error)),
+                    Ok(None) => {
+                        progress.end();
+                        return Ok(found);
+                    }
+                    Err(error) => {
+                        progress.end();
+                        return Err((found, error));
+                    }
                 }
-                done += 1;
+                progress.step_done();
             }
+            let id = runner.cases.get(case).map_or("", |case| case.id.as_str());
+            progress.round_done(&format!("{id}, round {} of {rounds}", round + 1));
         }
     }
-    clear_progress();
+    progress.end();
     Ok(found)
-}
-
-fn progress(runner: &Runner<'_>, plan: &Plan, done: usize, total: usize, took: Duration) {
-    let mut stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return;
-    }
-    let each = if done == 0 { runner.warmup + runner.duration } else { took / done as u32 };
-    let left = each.as_secs_f64() * (total - done) as f64;
-    let scenario = runner.cases.get(plan.case).map_or("", |case| case.id.as_str());
-    let (style, http) = (plan.style().title(), plan.http.as_str());
-    let (minutes, seconds) = ((left / 60.0) as u64, left as u64 % 60);
-    let _ = write!(
-        stderr,
-        "\r\x1b[K{done}/{total}  {minutes}:{seconds:02} left  {scenario}, {style}, HTTP/{http}, {} per connection",
-        plan.streams
-    );
-    let _ = stderr.flush();
-}
-
-fn clear_progress() {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r\x1b[K");
-    }
-}
-
-/// How a report is written as text.
-type Form = fn(&Report) -> anyhow::Result<String>;
-
-/// Where each form of the report goes.
-fn outputs(args: &Args) -> [(PathBuf, Form); 4] {
-    let or = |path: &Option<PathBuf>, name| path.clone().unwrap_or_else(|| Path::new(FOLDER).join(name));
-    [
-        (or(&args.json, "report.json"), |report| Ok(serde_json::to_string_pretty(report)? + "\n")),
-        (or(&args.markdown, "report.md"), |report| Ok(markdown::render(report))),
-        (or(&args.csv, "report.csv"), |report| Ok(csv::render(report))),
-        (or(&args.html, "report.html"), |report| Ok(html::render(report))),
-    ]
-}
-
-/// Makes the folder of a file to write. It's a pity to learn only after minutes that this can't be.
-fn make_folder(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
-    if path.is_dir() {
-        bail!("{} is a folder", path.display());
-    }
-    rustix::fs::access(if path.exists() { path } else { folder }, rustix::fs::Access::WRITE_OK)
-        .with_context(|| format!("can't write {}", path.display()))
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    make_folder(path)?;
-    std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
 }
 
 /// A reader that has gone is no failure.

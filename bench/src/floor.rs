@@ -1,17 +1,36 @@
 //! The floor: a server that reads each request to its end and writes a prepared reply. What it costs is what the
 //! machine and the kernel cost.
+//!
+//! It is faster than the client, so it would mostly sleep, be woken for whatever has come, and answer that: one request
+//! or twenty, as chance has it, and a run could cost twice what the next one does. A service that is kept busy neither
+//! sleeps nor is woken. So the floor looks for work all the time and counts only the time in which it has some; and
+//! where clients share a connection it answers once all of them have asked.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
 use crate::case::Http;
-use crate::hpack;
 use crate::http2::{self, Broken, DEFAULT_WINDOW, flag, kind, setting};
+use crate::{hpack, process};
+
+/// How the floor serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Serving {
+    /// The version of HTTP.
+    pub http: Http,
+    /// The size of its replies.
+    pub size: Size,
+    /// Requests on a connection of HTTP/2 that are answered together. There must always be as many under way.
+    pub together: usize,
+    /// Whether to look for work all the time. Not for a server that shares its core with the client.
+    pub spin: bool,
+}
 
 /// The size of the reply, as it is on the wire and as a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,32 +76,40 @@ pub fn reply(http: Http, size: Size) -> Vec<u8> {
     }
 }
 
-struct Client {
-    socket: TcpStream,
-    input: Vec<u8>,
-    filled: usize,
-    out: Vec<u8>,
-    greeted: bool,
-    used: u32,
-}
-
 const READ_BYTES: usize = 64 << 10;
+/// No request of a scenario is near it.
+const MAX_INPUT_BYTES: usize = 64 << 20;
+/// Room that a client gets, for a stream and for all: more than the largest requests need.
+const WINDOW: u32 = 64 << 20;
 const LISTENER: Token = Token(usize::MAX);
+/// What asks for the CPU time that requests have cost, instead of a request: eight bytes come back, little end first.
+const ASK_CPU: &[u8] = b"?";
+/// A look takes less, unless the thread lost its core meanwhile, which is no CPU time of its own.
+const LOOK: Duration = Duration::from_micros(10);
 
 /// Serves for ever, on a free port of loopback that `announce` is told.
-pub fn serve(http: Http, size: Size, announce: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
+pub fn serve(serving: Serving, announce: impl FnOnce(SocketAddr)) -> anyhow::Result<()> {
     let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into()).context("can't listen")?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     announce(listener.local_addr()?);
-    let reply = reply(http, size);
+    let reply = reply(serving.http, serving.size);
     let mut clients: HashMap<usize, Client> = HashMap::new();
     let mut next = 0;
     let mut events = Events::with_capacity(1024);
+    let (mut looked, mut since) = (Duration::ZERO, Instant::now());
     loop {
-        match poll.poll(&mut events, None) {
+        match poll.poll(&mut events, serving.spin.then_some(Duration::ZERO)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             other => other?,
+        }
+        if serving.spin {
+            let now = Instant::now();
+            looked += now.duration_since(since).min(LOOK);
+            since = now;
+            if events.is_empty() {
+                continue;
+            }
         }
         for event in &events {
             if event.token() == LISTENER {
@@ -90,25 +117,54 @@ pub fn serve(http: Http, size: Size, announce: impl FnOnce(SocketAddr)) -> anyho
                     socket.set_nodelay(true)?;
                     let interest = Interest::READABLE | Interest::WRITABLE;
                     poll.registry().register(&mut socket, Token(next), interest)?;
-                    let input = vec![0; READ_BYTES];
-                    let client =
-                        Client { socket, input, filled: 0, out: Vec::new(), greeted: false, used: 0 };
-                    clients.insert(next, client);
+                    clients.insert(next, Client::new(socket));
                     next += 1;
                 }
             } else if let Some(client) = clients.get_mut(&event.token().0)
-                && (client.read(http, &reply).is_err() || client.flush().is_err())
+                && (client.read(serving, &reply, looked).is_err() || client.flush().is_err())
             {
                 clients.remove(&event.token().0);
             }
         }
+        if serving.spin {
+            since = Instant::now();
+        }
     }
 }
 
+/// Nanoseconds of CPU that the requests have cost until now, as the floor at the other end of this connection says.
+pub fn cpu_ns(mut floor: &std::net::TcpStream) -> io::Result<u64> {
+    floor.write_all(ASK_CPU)?;
+    let mut bytes = [0; 8];
+    floor.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+struct Client {
+    socket: TcpStream,
+    input: Vec<u8>,
+    filled: usize,
+    out: Vec<u8>,
+    written: usize,
+    greeted: bool,
+    used: u32,
+    /// Streams whose requests are complete and not answered.
+    asked: Vec<u32>,
+}
+
 impl Client {
-    fn read(&mut self, http: Http, reply: &[u8]) -> anyhow::Result<()> {
+    fn new(socket: TcpStream) -> Self {
+        let input = vec![0; READ_BYTES];
+        let (out, asked) = (Vec::new(), Vec::new());
+        Self { socket, input, filled: 0, out, written: 0, greeted: false, used: 0, asked }
+    }
+
+    fn read(&mut self, serving: Serving, reply: &[u8], looked: Duration) -> anyhow::Result<()> {
         loop {
-            ensure!(self.filled < self.input.len(), "a request that doesn't end");
+            if self.filled == self.input.len() {
+                ensure!(self.filled < MAX_INPUT_BYTES, "a request that doesn't end");
+                self.input.resize(self.filled * 2, 0);
+            }
             let space = self.input.get_mut(self.filled..).unwrap_or_default();
             let room = space.len();
             let count = match self.socket.read(space) {
@@ -119,9 +175,23 @@ impl Client {
             };
             self.filled += count;
             let input = self.input.get(..self.filled).unwrap_or_default();
-            let used = match http {
-                Http::One => requests(input, reply, &mut self.out),
-                Http::Two => frames(input, reply, &mut self.out, &mut self.greeted, &mut self.used)?,
+            let used = if input == ASK_CPU {
+                let spent = process::thread_cpu_ns().unwrap_or_default();
+                let cost = spent.saturating_sub(looked.as_nanos() as u64);
+                self.out.extend_from_slice(&cost.to_le_bytes());
+                input.len()
+            } else {
+                match serving.http {
+                    Http::One => requests(input, reply, &mut self.out),
+                    Http::Two => {
+                        let asked = &mut self.asked;
+                        let used = frames(input, &mut self.out, asked, &mut self.greeted, &mut self.used)?;
+                        if asked.len() >= serving.together {
+                            asked.drain(..).for_each(|stream| answer(&mut self.out, reply, stream));
+                        }
+                        used
+                    }
+                }
             };
             self.input.copy_within(used..self.filled, 0);
             self.filled -= used;
@@ -132,13 +202,17 @@ impl Client {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        while !self.out.is_empty() {
-            match self.socket.write(&self.out) {
-                Ok(count) => drop(self.out.drain(..count)),
+        while let Some(rest) = self.out.get(self.written..)
+            && !rest.is_empty()
+        {
+            match self.socket.write(rest) {
+                Ok(count) => self.written += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
+        self.out.clear();
+        self.written = 0;
         Ok(())
     }
 }
@@ -166,11 +240,11 @@ fn requests(input: &[u8], reply: &[u8], out: &mut Vec<u8>) -> usize {
     used
 }
 
-/// Answers every complete request of HTTP/2; the bytes that they took.
+/// Reads frames of HTTP/2, and notes the streams whose requests are complete; the bytes that they took.
 fn frames(
     input: &[u8],
-    reply: &[u8],
     out: &mut Vec<u8>,
+    asked: &mut Vec<u32>,
     greeted: &mut bool,
     used: &mut u32,
 ) -> anyhow::Result<usize> {
@@ -181,7 +255,9 @@ fn frames(
             return Ok(0);
         };
         rest = after;
-        http2::put_settings(out, &[(setting::MAX_CONCURRENT_STREAMS, 4096)]);
+        let settings = [(setting::MAX_CONCURRENT_STREAMS, 4096), (setting::INITIAL_WINDOW_SIZE, WINDOW)];
+        http2::put_settings(out, &settings);
+        http2::put_window(out, 0, WINDOW - DEFAULT_WINDOW as u32);
         *greeted = true;
     }
     while let Some(frame) = http2::take(&mut rest).map_err(|Broken(what)| anyhow::anyhow!(what))? {
@@ -193,24 +269,28 @@ fn frames(
         }
         if frame.kind == kind::DATA {
             *used += frame.payload.len() as u32;
-            if i64::from(*used) > DEFAULT_WINDOW / 2 {
+            if *used > WINDOW / 2 {
                 http2::put_window(out, 0, std::mem::take(used));
             }
         }
         if matches!(frame.kind, kind::HEADERS | kind::DATA) && frame.has(flag::END_STREAM) {
-            let start = out.len();
-            out.extend_from_slice(reply);
-            let mut at = start;
-            while let Some(head) = out.get_mut(at..at + http2::HEADER_BYTES)
-                && let Some((&mut [a, b, c, ..], _)) = head.split_first_chunk_mut::<3>()
-            {
-                let len = u32::from_be_bytes([0, a, b, c]) as usize;
-                if let Some(stream) = head.get_mut(5..) {
-                    stream.copy_from_slice(&frame.stream.to_be_bytes());
-                }
-                at += http2::HEADER_BYTES + len;
-            }
+            asked.push(frame.stream);
         }
     }
     Ok(input.len() - rest.len())
+}
+
+/// Writes the reply on a stream.
+fn answer(out: &mut Vec<u8>, reply: &[u8], stream: u32) {
+    let mut at = out.len();
+    out.extend_from_slice(reply);
+    while let Some(head) = out.get_mut(at..at + http2::HEADER_BYTES)
+        && let Some((&mut [a, b, c, ..], _)) = head.split_first_chunk_mut::<3>()
+    {
+        let len = u32::from_be_bytes([0, a, b, c]) as usize;
+        if let Some(place) = head.get_mut(5..) {
+            place.copy_from_slice(&stream.to_be_bytes());
+        }
+        at += http2::HEADER_BYTES + len;
+    }
 }

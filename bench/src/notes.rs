@@ -2,6 +2,7 @@
 
 use crate::case::{Http, Style};
 use crate::process;
+use crate::report::verdict::ENOUGH_ROUNDS;
 use crate::report::{Report, Row};
 use crate::run::{Plan, has_many_requests};
 
@@ -13,7 +14,7 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
     match knobs.shape.as_str() {
         "one-process" => say("One process: a call from an edge to a service is a function call. What a hop between processes costs is bypassed; --shape services has it.".to_owned()),
         "services" => say("Five processes on one core, with gRPC between them: REST and GraphQL pay for the hops behind their edge, gRPC and gRPC-Web clients call the service itself. Server CPU is the sum; the JSON has it per process.".to_owned()),
-        _ => say("The target was already running: what else it did meanwhile counts too, what is in stock wasn't compared, and there is no floor, for it would be on another machine.".to_owned()),
+        _ => say("The target was already running: what else it did meanwhile counts too, what is in stock wasn't compared, and there are no rows of the floor, for it would be on this machine and not on the target's.".to_owned()),
     }
     if knobs.target.is_none() {
         say(format!(
@@ -88,13 +89,22 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
         .iter()
         .filter(|row| row.server_cpu_us_per_op.is_some_and(|figure| figure.spread() > 0.3))
         .count();
-    if noisy > 0 {
+    if knobs.rounds < ENOUGH_ROUNDS {
         say(format!(
-            "In {noisy} rows the rounds are more than 30 % apart: the machine was busy with something else. Believe the ratios before the figures."
+            "{}: there is no telling how noisy the machine was. A smoke test, not a measurement.",
+            if knobs.rounds == 1 { "One round".to_owned() } else { format!("{} rounds", knobs.rounds) }
+        ));
+    } else if noisy > 0 {
+        say(format!(
+            "In {noisy} of {} rows the rounds are more than 30 % apart in server CPU: the machine was busy with something else. Believe the ratios before the figures, and neither where the ± is large.",
+            report.rows.len()
         ));
     }
-    if knobs.rounds < 3 || knobs.duration_s < 0.3 {
-        say("Few or short rounds: a smoke test, not a measurement.".to_owned());
+    if knobs.duration_s < 0.3 {
+        say(format!(
+            "Rounds of {} s are short: figures of slow operations rest on few of them.",
+            knobs.duration_s
+        ));
     }
     notes
 }

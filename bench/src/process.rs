@@ -1,8 +1,11 @@
 //! What the kernel tells of processes and of the machine, and where processes run.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::thread::CpuSet;
 use serde::Serialize;
@@ -21,8 +24,8 @@ pub fn cpu_ns(pid: u32) -> Option<u64> {
 
 /// Nanoseconds of CPU that the calling thread has had.
 pub fn thread_cpu_ns() -> Option<u64> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).ok()
 }
 
 /// The most memory that the process has had resident, in bytes, since its start.
@@ -47,7 +50,19 @@ pub fn pin(cores: impl IntoIterator<Item = usize>) -> std::io::Result<()> {
 
 /// Ends this process when the one that started it ends, however it ends.
 pub fn end_with_parent() {
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+}
+
+/// Becomes another program, which ends when `parent` does, however that ends. Comes back only when it can't.
+pub fn become_child(parent: i32, command: &[OsString]) -> anyhow::Error {
+    end_with_parent();
+    let Some((program, arguments)) = command.split_first() else { return anyhow::anyhow!("no program") };
+    // One that had ended before will not end again.
+    if rustix::process::getppid().is_none_or(|id| id.as_raw_nonzero().get() != parent) {
+        return anyhow::anyhow!("who started this has gone");
+    }
+    let error = Command::new(program).args(arguments).exec();
+    anyhow::Error::new(error).context(format!("can't start {}", Path::new(program).display()))
 }
 
 /// Two cores for server and client that share nothing where that is possible: the server's first.
@@ -105,22 +120,4 @@ impl Machine {
             kernel: format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy()),
         }
     }
-}
-
-/// The commit of the checkout that this program runs in, else of the one it was built in, else unknown.
-pub fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        output.status.success().then(|| text.trim().to_owned())
-    };
-    // Another project's checkout says nothing about this program.
-    let ours = git(&["rev-parse", "--show-toplevel"])
-        .is_some_and(|top| Path::new(&top).join("bench/cases/detail.toml").exists());
-    if let Some(commit) = ours.then(|| git(&["rev-parse", "HEAD"])).flatten() {
-        let changed =
-            git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|text| !text.is_empty());
-        return if changed { format!("{commit} with changes") } else { commit };
-    }
-    option_env!("BOOKSTORE_COMMIT").unwrap_or("unknown").to_owned()
 }

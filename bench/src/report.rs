@@ -101,6 +101,8 @@ pub struct Row {
     pub streams_per_connection: usize,
     /// Requests in one operation.
     pub requests_per_op: usize,
+    /// Rounds that were measured; fewer than in the knobs when the run was stopped.
+    pub rounds: usize,
     /// Operations that were counted, all rounds together.
     pub operations: u64,
     /// Operations per second.
@@ -248,7 +250,8 @@ pub const LEGEND: &[&str] = &[
     "Rows: style, version of HTTP, and over HTTP/2 connections × clients on each. Figures are medians over rounds; ± is half the range of the rounds.",
     "sent, recv: bytes at the socket per operation, headers and framing included; bodies: of those, request + reply bodies.",
     "server, client: CPU time per operation, all of it, kernel included. A ! marks a client that used over 90 % of its core: ops/s and latency of that row are the client's.",
-    "×REST: multiples of REST over HTTP/1.1 in the same scenario, taken round by round; under 1 is less. ×floor: multiples of a server that only reads and writes.",
+    "×REST: multiples of REST over HTTP/1.1 in the same scenario, taken round by round; under 1 is less. ×floor: multiples of the floor.",
+    "floor: a server that only reads a request and writes a prepared reply of REST's size. It looks for work instead of sleeping, looking isn't counted, and clients on one connection get their replies in one write: the least that machine and kernel can be asked for.",
 ];
 
 impl Report {

@@ -126,13 +126,34 @@ impl Runner<'_> {
     fn start(&self, plan: &Plan) -> anyhow::Result<Suite> {
         if plan.way.is_none() {
             let size = self.floors.get(&(plan.case, plan.http.as_str())).context("no size for the floor")?;
-            return self.starter.floor(plan.http, *size);
+            // In an open loop nobody knows how many requests are under way.
+            let together = if self.rate.is_none() && plan.http == Http::Two { plan.streams } else { 1 };
+            return self.starter.floor(plan.http, *size, together);
         }
         let books = self.case(plan)?.books;
         match (&self.target, self.shape) {
             (Some(target), _) => Ok(target.suite()),
             (None, Shape::OneProcess) => self.starter.one_process(books),
             (None, Shape::Services) => self.starter.services(books),
+        }
+    }
+
+    /// What a row is called in messages.
+    pub(crate) fn name_of(&self, plan: &Plan) -> String {
+        let id = self.cases.get(plan.case).map_or("", |case| case.id.as_str());
+        let connections = match plan.http {
+            Http::One => String::new(),
+            Http::Two => format!(" {}×{}", self.clients.div_ceil(plan.streams), plan.streams),
+        };
+        format!("{id}, {} over HTTP/{}{connections}", plan.style().title(), plan.http.as_str())
+    }
+
+    /// How long it takes about until what is measured runs.
+    pub(crate) fn start_takes(&self) -> Duration {
+        match (&self.target, self.shape) {
+            (Some(_), _) => Duration::ZERO,
+            (None, Shape::OneProcess) => Duration::from_millis(50),
+            (None, Shape::Services) => Duration::from_millis(250),
         }
     }
 
@@ -207,12 +228,18 @@ impl Runner<'_> {
         warmup: Duration,
         duration: Duration,
     ) -> anyhow::Result<Option<Loaded>> {
-        let case = self.case(plan)?;
-        let row = format!("{}, {} over HTTP/{}", case.id, plan.style().title(), plan.http.as_str());
+        let row = self.name_of(plan);
         let mut suite = self.start(plan).with_context(|| row.clone())?;
         match self.load(plan, &suite, warmup, duration) {
             Ok(measured) => Ok(measured),
             Err(error) => {
+                let error = match &self.target {
+                    Some(target) if plan.way.is_some() && target.ran_out_of_stock(&error) => anyhow::anyhow!(
+                        "the target ran out of stock, for it holds reservations for too long: start it with `up \
+                         --threads 1 --reservation-ttl 0.1`"
+                    ),
+                    _ => error,
+                };
                 let error = error.context(row);
                 // The end of the server explains whatever else went wrong.
                 Err(match suite.ended() {
@@ -282,7 +309,8 @@ impl Runner<'_> {
         let mut probe = || target.map_or_else(|| suite.cpu_ns(), Target::cpu_ns);
         let measured = load::run(&setting, warmup, duration, &mut check, &mut probe, self.stop)?;
         let Some(measured) = measured else { return Ok(None) };
-        let peak_memory_bytes = suite.peak_memory_bytes().filter(|bytes| *bytes > 0);
+        let peak_memory_bytes = target.map_or_else(|| suite.peak_memory_bytes(), Target::peak_memory_bytes);
+        let peak_memory_bytes = peak_memory_bytes.filter(|bytes| *bytes > 0);
         if let Some(last) = last.filter(Sampled::is_remembered) {
             self.look_up(style, operation, &suite.addresses, last)?;
         }

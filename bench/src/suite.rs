@@ -1,7 +1,7 @@
 //! What is measured: the suite in processes of its own, the floor server.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::case::{Http, Style};
-use crate::floor::Size;
+use crate::floor::{self, Size};
 use crate::process;
 
 /// Seconds that a reservation is held: shorter than the warm-up, so that what a round pays for giving units back is for
@@ -34,7 +34,7 @@ pub struct Cores {
 pub struct Starter {
     /// The suite's program.
     pub program: PathBuf,
-    /// The program of the floor server: this one.
+    /// This program: the floor server's, and the one that ends children with it.
     pub own: PathBuf,
     /// Where processes run; none leaves it to the kernel.
     pub cores: Option<Cores>,
@@ -93,6 +93,8 @@ impl Addresses {
 pub struct Suite {
     children: Vec<(&'static str, Child)>,
     started: Instant,
+    /// To ask a floor that looks for work all the time what requests have cost it.
+    floor: Option<TcpStream>,
     /// Where they listen.
     pub addresses: Addresses,
 }
@@ -148,15 +150,23 @@ impl Starter {
         Ok(start.done(Addresses { rest, graphql, catalog, inventory, ordering, grpc: None }))
     }
 
-    /// The floor server.
-    pub fn floor(&self, http: Http, size: Size) -> anyhow::Result<Suite> {
+    /// The floor server. `together` is how many requests it has on a connection at all times.
+    pub fn floor(&self, http: Http, size: Size, together: usize) -> anyhow::Result<Suite> {
         let mut start = Start::new(self);
-        let spec = format!("{},{},{},{}", http.as_str(), size.wire, size.body, size.status);
+        let spin = self.cores.is_some();
+        let Size { wire, body, status } = size;
+        let spec = format!("{},{wire},{body},{status},{together},{}", http.as_str(), u8::from(spin));
         let lines = start
             .child("floor", &self.own, &["compare", "--serve-floor", &spec], |lines| !lines.is_empty())?;
         let line = lines.first().and_then(|line| address_in(line));
         let address = line.context("the floor server doesn't say where it listens")?;
-        Ok(start.done(Addresses::one(address)))
+        let mut suite = start.done(Addresses::one(address));
+        if spin {
+            let ask = TcpStream::connect_timeout(&address, PATIENCE).context("can't connect to the floor")?;
+            ask.set_read_timeout(Some(PATIENCE))?;
+            suite.floor = Some(ask);
+        }
+        Ok(suite)
     }
 }
 
@@ -172,7 +182,10 @@ struct Start<'a> {
 impl<'a> Start<'a> {
     fn new(starter: &'a Starter) -> Self {
         let addresses = Addresses::one(SocketAddr::from(([127, 0, 0, 1], 0)));
-        Self { starter, suite: Suite { children: Vec::new(), started: Instant::now(), addresses } }
+        Self {
+            starter,
+            suite: Suite { children: Vec::new(), started: Instant::now(), floor: None, addresses },
+        }
     }
 
     fn done(mut self, addresses: Addresses) -> Suite {
@@ -196,8 +209,11 @@ impl<'a> Start<'a> {
         arguments: &[&str],
         enough: impl Fn(&[String]) -> bool,
     ) -> anyhow::Result<Vec<String>> {
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let parent = std::process::id().to_string();
+        let mut command = Command::new(&self.starter.own);
+        // Ends when this process does, even when that is killed.
+        command.args(["compare", "--child-of", &parent, "--"]).arg(program).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Out of the terminal's group: Ctrl-C is for this process, which ends them.
         command.env("BOOKSTORE_LOG", "warn").process_group(0);
         // What the user sets for a server of their own is not what is measured here.
@@ -262,7 +278,7 @@ pub fn address_in(line: &str) -> Option<SocketAddr> {
 impl Suite {
     /// A suite that runs elsewhere.
     pub fn elsewhere(addresses: Addresses) -> Self {
-        Self { children: Vec::new(), started: Instant::now(), addresses }
+        Self { children: Vec::new(), started: Instant::now(), floor: None, addresses }
     }
 
     /// The processes: name and id.
@@ -272,6 +288,9 @@ impl Suite {
 
     /// CPU time of each process, in the order of [`processes`](Self::processes).
     pub fn cpu_ns(&self) -> Vec<Option<u64>> {
+        if let Some(floor) = &self.floor {
+            return vec![floor::cpu_ns(floor).ok()];
+        }
         self.processes().map(|(_, id)| process::cpu_ns(id)).collect()
     }
 

@@ -21,6 +21,9 @@ fn locate(url: &str) -> anyhow::Result<(SocketAddr, String)> {
 /// The port of `/metrics` when nobody says another.
 const METRICS_PORT: u16 = 5390;
 
+/// Of the million copies that there are at first; some may have come back since one was refused.
+const FEW: i64 = 10_000;
+
 /// A suite that runs elsewhere: as one process, or with an address for each service.
 pub(crate) struct Target {
     addresses: Addresses,
@@ -73,7 +76,29 @@ impl Target {
 
     /// The CPU time that each process says it has had.
     pub(crate) fn cpu_ns(&self) -> Vec<Option<u64>> {
-        self.metrics.iter().map(|(address, authority)| cpu_ns(*address, authority)).collect()
+        let seconds = |process| metric(process, "process_cpu_seconds_total");
+        self.metrics.iter().map(|process| Some((seconds(process)? * 1e9) as u64)).collect()
+    }
+
+    /// The most memory that all processes together can have had since they started.
+    pub(crate) fn peak_memory_bytes(&self) -> Option<u64> {
+        let bytes = |process| metric(process, "process_resident_memory_peak_bytes");
+        self.metrics.iter().map(|process| Some(bytes(process)? as u64)).sum()
+    }
+
+    /// Whether a run failed because nothing was left to reserve. Not every style's reply says so by itself.
+    pub(crate) fn ran_out_of_stock(&self, error: &anyhow::Error) -> bool {
+        let text = format!("{error:#}");
+        text.contains("OUT_OF_STOCK")
+            || (text.contains("wrong reply") && self.in_stock().is_some_and(|left| left < FEW))
+    }
+
+    /// Copies of the first book that can be reserved now.
+    fn in_stock(&self) -> Option<i64> {
+        let address = self.addresses.rest;
+        let call = lookup::get("/api/v1/books/1/stock");
+        let body = lookup::ask(address, &self.authority(address), &call).ok()?;
+        serde_json::from_slice::<serde_json::Value>(&body).ok()?.get("inStock")?.as_i64()
     }
 
     /// Whether it answers as a bookstore does.
@@ -89,12 +114,13 @@ impl Target {
     }
 }
 
-fn cpu_ns(address: SocketAddr, authority: &str) -> Option<u64> {
-    let body = lookup::ask(address, authority, &lookup::get("/metrics")).ok()?;
+/// What a process says of itself at its `/metrics`.
+fn metric((address, authority): &(SocketAddr, String), name: &str) -> Option<f64> {
+    let body = lookup::ask(*address, authority, &lookup::get("/metrics")).ok()?;
     let text = std::str::from_utf8(&body).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("process_cpu_seconds_total"))?;
-    let seconds: f64 = line.split_ascii_whitespace().next_back()?.parse().ok()?;
-    Some((seconds * 1e9) as u64)
+    let line =
+        text.lines().find_map(|line| line.strip_prefix(name).filter(|rest| rest.starts_with([' ', '{'])))?;
+    line.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -8,9 +8,20 @@ use super::{Report, Row};
 /// Less than this is within what such a run can tell.
 const WORTH_SAYING: f64 = 1.1;
 
+/// With fewer rounds their range says nothing.
+pub const ENOUGH_ROUNDS: usize = 3;
+
 /// One sentence per scenario and style that loses something to another one.
 pub fn verdicts(report: &Report) -> Vec<String> {
     let mut out = Vec::new();
+    let rounds = report.rows.iter().map(|row| row.rounds).min().unwrap_or(0);
+    if (1..ENOUGH_ROUNDS).contains(&rounds) {
+        out.push(format!(
+            "These are sentences about {rounds} round{}, which can't tell a difference from chance: read them as a test \
+             of the program, not as a result.",
+            if rounds == 1 { "" } else { "s" }
+        ));
+    }
     for scenario in &report.scenarios {
         let rows: Vec<&Row> = report.rows_of(&scenario.id).filter(|row| row.style != Style::Floor).collect();
         for style in Style::ALL {
@@ -52,11 +63,12 @@ fn losses(own: &[&Row], all: &[&Row]) -> Vec<String> {
             if (unit == "B" && streams) || mine.min <= least.max || ratio < WORTH_SAYING {
                 continue;
             }
-            let (mine, least) = (mine.median, least.median);
-            out.push(format!(
-                "{what}{how} ({mine:.0} {unit}, {ratio:.1} times {}'s {least:.0})",
-                title(best)
-            ));
+            let times = if ratio < 2.0 { format!("{ratio:.2}") } else { format!("{ratio:.1}") };
+            let shown = |figure: Figure| {
+                if unit == "B" { format!("{:.0}", figure.median) } else { super::micros(figure.median) }
+            };
+            let (mine, least) = (shown(mine), shown(least));
+            out.push(format!("{what}{how} ({mine} {unit}, {times} times {}'s {least})", title(best)));
         }
     }
     out

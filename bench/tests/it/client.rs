@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bench::case::{self, Http, Style};
 use bench::connection::Answer;
-use bench::floor::{self, Size};
+use bench::floor::{self, Serving, Size};
 use bench::load::{self, Measured, Setting};
 use bench::operation::{self, Recipe};
 use bench::request::Expect;
@@ -21,8 +21,12 @@ fn recipe(case_id: &str, style: Style) -> Recipe {
 }
 
 fn floor_server(http: Http, size: Size) -> SocketAddr {
+    floor_that(Serving { http, size, together: 1, spin: false })
+}
+
+fn floor_that(serving: Serving) -> SocketAddr {
     let (to, address) = mpsc::channel();
-    thread::spawn(move || floor::serve(http, size, move |address| to.send(address).unwrap()));
+    thread::spawn(move || floor::serve(serving, move |address| to.send(address).unwrap()));
     address.recv().unwrap()
 }
 
@@ -75,6 +79,54 @@ fn operations_and_bytes_are_counted_in_both_versions() {
         near(measured.traffic.body_received, 100);
         near(measured.traffic.body_sent, recipe.calls[0].body.len() as u64);
     }
+}
+
+#[test]
+fn the_floor_answers_as_many_together_as_it_is_told() {
+    let size = Size { wire: 250, body: 100, status: 201 };
+    let recipe = recipe("reserve-2", Style::Rest);
+    for spin in [false, true] {
+        let address = floor_that(Serving { http: Http::Two, size, together: 4, spin });
+        assert!(run(address, Http::Two, 4, &recipe).unwrap().operations > 0);
+    }
+    // Of five it gets four, and waits for ever.
+    let address = floor_that(Serving { http: Http::Two, size, together: 5, spin: false });
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    let mut asks = Vec::new();
+    for stream in [1, 3, 5, 7] {
+        recipe.calls[0].prepare(Http::Two, "a").unwrap().put_http2(&mut asks, stream == 1, stream, 0);
+    }
+    socket.write_all(&[bench::http2::PREFACE, &asks].concat()).unwrap();
+    let mut replies = Vec::new();
+    let mut ask_until = |socket: &mut std::net::TcpStream, ping: [u8; 8]| {
+        // What comes back before the answer to a ping is all there is.
+        let mut out = Vec::new();
+        bench::http2::put(&mut out, bench::http2::kind::PING, 0, 0, &ping);
+        socket.write_all(&out).unwrap();
+        while !replies.windows(8).any(|window| window == ping) {
+            let mut part = [0; 4096];
+            let count = socket.read(&mut part).unwrap();
+            replies.extend_from_slice(&part[..count]);
+        }
+        replies.windows(100).filter(|window| **window == [b' '; 100]).count()
+    };
+    assert_eq!(ask_until(&mut socket, *b"question"), 0);
+    let mut fifth = Vec::new();
+    recipe.calls[0].prepare(Http::Two, "a").unwrap().put_http2(&mut fifth, false, 9, 0);
+    socket.write_all(&fifth).unwrap();
+    assert_eq!(ask_until(&mut socket, *b"and then"), 5);
+}
+
+#[test]
+fn a_floor_that_looks_for_work_counts_only_what_requests_cost() {
+    let size = Size { wire: 250, body: 100, status: 201 };
+    let address = floor_that(Serving { http: Http::One, size, together: 1, spin: true });
+    let ask = std::net::TcpStream::connect(address).unwrap();
+    let before = floor::cpu_ns(&ask).unwrap();
+    let measured = run(address, Http::One, 1, &recipe("reserve-2", Style::Rest)).unwrap();
+    let cost = floor::cpu_ns(&ask).unwrap() - before;
+    // A reply takes two calls of the kernel at least, and no machine does these in a tenth of a microsecond.
+    assert!(cost > measured.operations * 100, "{cost}");
 }
 
 #[test]

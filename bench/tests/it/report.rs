@@ -21,6 +21,7 @@ fn row(style: Style, http: Http, cpu: f64, bytes: f64) -> Row {
         connections: 20,
         streams_per_connection: 1,
         requests_per_op: 1,
+        rounds: 5,
         operations: 1000,
         ops_per_s: figure(1e6 / cpu),
         p50_us: figure(cpu * 2.0),
@@ -207,7 +208,7 @@ fn verdicts_say_who_loses_what_and_to_whom() {
     let verdicts = verdict::verdicts(&report());
     assert_eq!(verdicts.len(), 2, "{verdicts:?}");
     assert!(
-        verdicts[0].starts_with("detail: REST loses on server CPU (40 µs, 2.0 times gRPC's 20)"),
+        verdicts[0].starts_with("detail: REST loses on server CPU (40.0 µs, 2.0 times gRPC's 20.0)"),
         "{verdicts:?}"
     );
     assert!(verdicts[0].contains("bytes on the wire (1600 B, 5.3 times gRPC's 300)"), "{verdicts:?}");

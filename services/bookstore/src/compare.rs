@@ -8,13 +8,16 @@ use anyhow::Context as _;
 use chassis::Shutdown;
 use tokio::sync::oneshot;
 
+/// The commit that this program was built from: see `build.rs`.
+const COMMIT: &str = env!("BOOKSTORE_COMMIT");
+
 /// Runs the comparison on a thread of its own; the exit code. A signal stops it, and it reports what it has.
 pub(crate) async fn run(args: bench::Args) -> anyhow::Result<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     let (done, mut end) = oneshot::channel();
     let stopped = stop.clone();
     thread::Builder::new().name("compare".to_owned()).spawn(move || {
-        let _ = done.send(bench::compare::run(args, &stopped));
+        let _ = done.send(bench::compare::run(args, COMMIT, &stopped));
     })?;
     let shutdown = Shutdown::new();
     let result = tokio::select! {

@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use chassis::telemetry::LogFormat;
@@ -75,7 +76,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
     if let Err(error) = chassis::telemetry::init(&cli.log, cli.log_format) {
         return fail(&anyhow::anyhow!(error), 2);
     }
@@ -114,6 +118,20 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => fail(&error, 1),
     }
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line; for an unknown flag, which there are.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.kind() == ErrorKind::UnknownArgument {
+        let commands = Cli::command();
+        let named = std::env::args().skip(1).find_map(|word| commands.find_subcommand(word));
+        let shown = named.unwrap_or(&commands).get_arguments().filter(|flag| !flag.is_hide_set());
+        let flags: Vec<String> =
+            shown.filter_map(|flag| flag.get_long()).map(|name| format!("--{name}")).collect();
+        let _ = writeln!(std::io::stderr(), "\nFlags: {}", flags.join(", "));
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 /// A reader that has gone, as `| head` does, is no failure.

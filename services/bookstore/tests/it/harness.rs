@@ -88,6 +88,19 @@ impl Process {
         status.code().unwrap_or_else(|| panic!("`{}`: {status}", self.args))
     }
 
+    /// What it leaves once it has exited, within [`LIMIT`].
+    pub(crate) async fn finish(&mut self) -> Finished {
+        let code = self.exit_code().await;
+        // The pipes are closed now, and the threads are about to read their ends.
+        let held = |text: &Arc<Mutex<String>>| Arc::strong_count(text) > 1;
+        until("output is read", async || (!held(&self.said) && !held(&self.logged)).then_some(())).await;
+        Finished { code, stdout: self.said(), stderr: self.logged() }
+    }
+
+    pub(crate) fn id(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -125,12 +138,7 @@ pub(crate) struct Finished {
 
 /// Runs the binary to its end.
 pub(crate) async fn run(args: &[&str]) -> Finished {
-    let mut process = Process::start(args);
-    let code = process.exit_code().await;
-    // The pipes are closed now, and the threads are about to read their ends.
-    let held = |text: &Arc<Mutex<String>>| Arc::strong_count(text) > 1;
-    until("output is read", async || (!held(&process.said) && !held(&process.logged)).then_some(())).await;
-    Finished { code, stdout: process.said(), stderr: process.logged() }
+    Process::start(args).finish().await
 }
 
 pub(crate) async fn is_ready(at: SocketAddr) -> bool {

@@ -10,6 +10,7 @@
 
 mod bodies;
 mod commands;
+mod compare;
 mod grpc;
 mod harness;
 mod http;
