@@ -22,6 +22,8 @@ COPY --from=manifests /src .
 RUN cargo build --release --locked -p bookstore
 # What that layer built of our own crates is empty, and newer than the sources' times say.
 COPY . .
+# Reports name the commit, which can't be seen from in here.
+ARG BOOKSTORE_COMMIT
 RUN find . -name '*.rs' -exec touch {} + && cargo build --release --locked -p bookstore
 # The binary and the shared libraries that it names, at the paths where it looks for them.
 RUN mkdir -p /image && cp target/release/bookstore /image/bookstore \
