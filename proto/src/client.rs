@@ -144,6 +144,7 @@ adapter! {
             confirm_reservation(ConfirmReservationRequest) -> ConfirmReservationResponse;
             release_reservation(ReleaseReservationRequest) -> ReleaseReservationResponse;
             get_reservation(GetReservationRequest) -> GetReservationResponse;
+            list_reservations(ListReservationsRequest) -> ListReservationsResponse;
         }
         streams {
             watch_stock(WatchStockRequest) -> WatchStockResponse;

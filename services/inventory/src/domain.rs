@@ -314,6 +314,15 @@ impl State {
         }
     }
 
+    /// Whether the same reservation asked for again has what it had: units that are held or sold.
+    pub(crate) fn again(self) -> Result<(), Refused> {
+        match self {
+            State::Held | State::Confirmed => Ok(()),
+            State::Released => Err(Refused::ReservationReleased),
+            State::Expired => Err(Refused::ReservationExpired),
+        }
+    }
+
     /// Gives back what is held or sold. Releasing twice, or after expiry, is harmless: it is no step.
     pub(crate) fn release(self) -> Option<Step> {
         match self {

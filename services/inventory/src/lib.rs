@@ -11,6 +11,7 @@ mod service;
 mod store;
 mod sync;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +91,8 @@ fn reservation_ttl(text: &str) -> Result<Duration, String> {
 #[derive(Debug)]
 pub struct Inventory {
     store: Store,
+    /// Another one with each start.
+    instance_id: String,
 }
 
 impl Inventory {
@@ -104,7 +107,8 @@ impl Inventory {
             lines: config.max_reservation_lines,
             items: config.max_items,
         };
-        Self { store: Store::new(limits, config.books.max(0) as usize, books, proto::seed::STOCK as u32) }
+        let store = Store::new(limits, config.books.max(0) as usize, books, proto::seed::STOCK as u32);
+        Self { store, instance_id: instance_id() }
     }
 
     /// Gives back the units of reservations whose time is up, for ever.
@@ -153,6 +157,12 @@ impl Inventory {
     pub fn watchers(&self) -> usize {
         self.store.watchers()
     }
+}
+
+/// 32 hexadecimal digits by chance, which the standard library's hashers are seeded with.
+fn instance_id() -> String {
+    let half = || RandomState::new().hash_one(0);
+    format!("{:016x}{:016x}", half(), half())
 }
 
 /// Serves inventory over gRPC until shutdown has begun and running calls are done.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
+use chassis::page;
 use futures_util::StreamExt;
 use proto::inventory::v1 as pb;
 use proto::inventory::v1::inventory_service_server::InventoryService;
@@ -12,10 +13,13 @@ use tonic::{Request, Response, Status};
 
 use crate::Inventory;
 use crate::domain::{self, BrokenRule, Line, OrderId, Refused, ReservationId, Sku, State};
-use crate::store::{Name, Receipt, Reservation, Seen};
+use crate::store::{Name, Place, Receipt, Reservation, Seen};
 
 /// Books in one request, at most.
 const MAX_BOOKS: usize = 1_000;
+
+/// Characters of a prefix: as many as an order id has, at most.
+const MAX_PREFIX: usize = 64;
 
 /// Books in one watch, at most.
 const MAX_WATCHED: usize = 100;
@@ -37,7 +41,7 @@ impl InventoryService for Inventory {
                 let sku = fields.check(Sku::parse(&sku), || "sku".to_owned());
                 self.store.find(fields.done(sku)?)
             }
-            _ => return Err(one_of("book_id", "sku")),
+            (both, _) => return Err(one_of("book_id", "sku", both)),
         };
         let stock = self.store.read(index?).map(Into::into);
         Ok(Response::new(pb::GetStockResponse { stock }))
@@ -134,6 +138,37 @@ impl InventoryService for Inventory {
         Ok(Response::new(pb::GetReservationResponse { reservation: Some(reservation.into()) }))
     }
 
+    async fn list_reservations(
+        &self,
+        request: Request<pb::ListReservationsRequest>,
+    ) -> Result<Response<pb::ListReservationsResponse>, Status> {
+        let pb::ListReservationsRequest { states, order_id_prefix, page_size, page_token } =
+            request.into_inner();
+        let mut fields = Fields::default();
+        let states = states_asked(&states, &mut fields);
+        fields.length("order_id_prefix", &order_id_prefix, MAX_PREFIX);
+        let size = page::size(page_size).map_err(|rule| fields.add(|| "page_size".to_owned(), rule)).ok();
+        let size = fields.done(size)?;
+        let list = format!("reservations {states:?} {order_id_prefix}");
+        let from = if page_token.is_empty() {
+            Place::default()
+        } else {
+            let place = page::decode(&list, &page_token);
+            let refused = || Refusal::new(Reason::InvalidPageToken, "page_token is not from this list");
+            place.ok_or_else(refused)?.into()
+        };
+        let wanted = |order_id: &OrderId, state| {
+            states.contains(&pb::ReservationState::from(state))
+                && order_id.as_str().starts_with(&order_id_prefix)
+        };
+        let (reservations, next) = self.store.list(wanted, from, size);
+        Ok(Response::new(pb::ListReservationsResponse {
+            reservations: reservations.into_iter().map(Into::into).collect(),
+            next_page_token: next.map(|place| page::encode(&list, place.into())).unwrap_or_default(),
+            instance_id: self.instance_id.clone(),
+        }))
+    }
+
     async fn watch_stock(
         &self,
         request: Request<pb::WatchStockRequest>,
@@ -173,6 +208,13 @@ impl Fields {
         }
     }
 
+    fn length(&mut self, field: &str, text: &str, most: usize) {
+        let chars = text.chars().count();
+        if chars > most {
+            self.add(|| field.to_owned(), format!("must have at most {most} characters, had {chars}"));
+        }
+    }
+
     /// What was parsed, if all fields keep their rules.
     fn done<T>(self, parsed: Option<T>) -> Result<T, Status> {
         match parsed {
@@ -182,12 +224,25 @@ impl Fields {
     }
 }
 
+/// The states that a list is to show, each once and in one order.
+fn states_asked(sent: &[i32], fields: &mut Fields) -> Vec<pb::ReservationState> {
+    let all =
+        [State::Held, State::Confirmed, State::Released, State::Expired].map(pb::ReservationState::from);
+    let known = |number: i32| all.iter().any(|state| i32::from(*state) == number);
+    for (n, number) in sent.iter().enumerate().filter(|(_, number)| !known(**number)) {
+        fields.add(|| format!("states[{n}]"), format!("must be from 1 to 4, was {number}"));
+    }
+    all.into_iter().filter(|state| sent.is_empty() || sent.contains(&i32::from(*state))).collect()
+}
+
 fn positive(book_id: i32) -> Result<i32, BrokenRule> {
     if book_id > 0 { Ok(book_id) } else { Err(BrokenRule::BookId(book_id)) }
 }
 
-fn one_of(first: &str, second: &str) -> Status {
-    Refusal::field(first, format!("exactly one of {first} and {second} must be set")).into()
+/// Neither or both names of one thing are there. An edge knows only the first name, and can't send both.
+fn one_of(first: &str, second: &str, both: bool) -> Status {
+    let rule = if both { format!("must not be set beside {second}") } else { "must be set".to_owned() };
+    Refusal::field(first, rule).into()
 }
 
 /// The books of a request that names them by id and by SKU.
@@ -238,7 +293,7 @@ fn name(reservation_id: &str, order_id: String) -> Result<Name, Status> {
             let order_id = fields.check(OrderId::parse(order_id), || "order_id".to_owned());
             Ok(Name::Order(fields.done(order_id)?))
         }
-        _ => Err(one_of("reservation_id", "order_id")),
+        (neither, _) => Err(one_of("reservation_id", "order_id", !neither)),
     }
 }
 

@@ -136,8 +136,10 @@ pub(crate) struct Mutation;
 #[Object]
 impl Mutation {
     /// Holds units for an order: all lines or none. The same order id with the same lines returns the same reservation,
-    /// so the call can be retried. A held reservation that nobody confirms gives its units back at `expiresAt`.
-    /// Errors: UNKNOWN_SKU, OUT_OF_STOCK, ORDER_ID_CONFLICT (the order id was used with other lines), STORE_FULL.
+    /// so the call can be retried; one that was released or has expired holds nothing, and is refused. A held
+    /// reservation that nobody confirms gives its units back at `expiresAt`.
+    /// Errors: UNKNOWN_SKU, OUT_OF_STOCK, ORDER_ID_CONFLICT (the order id was used with other lines),
+    /// RESERVATION_EXPIRED, RESERVATION_RELEASED, STORE_FULL.
     async fn reserve_stock(
         &self,
         ctx: &Context<'_>,

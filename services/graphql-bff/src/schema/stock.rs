@@ -114,7 +114,7 @@ impl ReserveStockPayload {
         ID(self.0.reservation_id.clone())
     }
 
-    /// HELD, or where the reservation stands by now when the call is a repetition.
+    /// HELD, or CONFIRMED when the call is a repetition and the units are sold by now.
     async fn state(&self) -> ReservationState {
         self.0.state.into()
     }

@@ -78,6 +78,11 @@ impl Ledger {
         self.slot(at).map(|slot| (&slot.record, slot.state))
     }
 
+    /// Every place is below this one.
+    pub(super) fn places(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Adds a reservation that is not there yet, held until it expires.
     pub(super) fn add(&mut self, id: ReservationId, record: Record) {
         let due = record.expires_at;

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod expiry;
+mod listing;
 mod model;
 mod races;
 mod reservations;

@@ -57,7 +57,12 @@ impl Model {
             *lines.entry(*id).or_default() += n;
         }
         if let Some(known) = self.orders.get(&order) {
-            return if known.lines == lines { Ok(known.state) } else { Err(Reason::OrderIdConflict) };
+            return match known.state {
+                _ if known.lines != lines => Err(Reason::OrderIdConflict),
+                ReservationState::Released => Err(Reason::ReservationReleased),
+                ReservationState::Expired => Err(Reason::ReservationExpired),
+                state => Ok(state),
+            };
         }
         if lines.iter().any(|(id, n)| self.stock[id].0 < *n) {
             return Err(Reason::OutOfStock);

@@ -142,7 +142,7 @@ async fn the_same_order_id_with_the_same_lines_is_the_same_reservation() {
 }
 
 #[tokio::test]
-async fn a_repetition_says_where_the_reservation_stands_by_now() {
+async fn a_repetition_is_refused_once_nothing_is_held_or_sold() {
     let shop = shop();
     let held = shop.reserve("a", &[(1, 2)]).await.unwrap();
     shop.confirm("a").await.unwrap();
@@ -150,7 +150,7 @@ async fn a_repetition_says_where_the_reservation_stands_by_now() {
     assert_eq!(repeated.state(), ReservationState::Confirmed);
     assert_eq!(repeated.expires_at, held.expires_at);
     shop.release("a").await.unwrap();
-    assert_eq!(shop.reserve("a", &[(1, 2)]).await.unwrap().state(), ReservationState::Released);
+    assert_eq!(reason(shop.reserve("a", &[(1, 2)]).await), Reason::ReservationReleased);
     assert_eq!(shop.stock(1).await, (STOCK, 0, 0));
 }
 
@@ -229,9 +229,10 @@ async fn no_call_finds_a_reservation_that_is_not_there() {
 #[tokio::test]
 async fn a_reservation_is_named_in_exactly_one_way() {
     let shop = shop();
-    let rule = "exactly one of reservation_id and order_id must be set".to_owned();
-    let expected = [("reservation_id".to_owned(), rule)];
-    for (reservation_id, order_id) in [("", ""), ("rsv_1", "a")] {
+    for (reservation_id, order_id, rule) in
+        [("", "", "must be set"), ("rsv_1", "a", "must not be set beside order_id")]
+    {
+        let expected = [("reservation_id".to_owned(), rule.to_owned())];
         let (reservation_id, order_id) = (reservation_id.to_owned(), order_id.to_owned());
         let get =
             pb::GetReservationRequest { reservation_id: reservation_id.clone(), order_id: order_id.clone() };

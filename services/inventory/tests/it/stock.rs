@@ -49,9 +49,9 @@ async fn as_many_books_are_seeded_as_asked() {
 #[tokio::test]
 async fn a_book_is_asked_by_exactly_one_name() {
     let shop = shop();
-    let rule = ("book_id".to_owned(), "exactly one of book_id and sku must be set".to_owned());
-    for (id, sku) in [(0, ""), (1, sku(1).as_str()), (-1, "x")] {
-        assert_eq!(fields(get(&shop, id, sku).await), std::slice::from_ref(&rule));
+    let (neither, both) = ("must be set", "must not be set beside sku");
+    for (id, sku, rule) in [(0, "", neither), (1, sku(1).as_str(), both), (-1, "x", both)] {
+        assert_eq!(fields(get(&shop, id, sku).await), [("book_id".to_owned(), rule.to_owned())]);
     }
     let negative = fields(get(&shop, -1, "").await);
     assert_eq!(negative, [("book_id".to_owned(), "must be positive, was -1".to_owned())]);

@@ -132,12 +132,15 @@ impl Ordering {
             Ok(reply) => match reply.state() {
                 // Confirmed: by an attempt that could not be brought to its end.
                 ReservationState::Held | ReservationState::Confirmed => Ok(()),
-                ReservationState::Released | ReservationState::Expired => Err(Unsold::Over),
-                ReservationState::Unspecified => {
-                    tracing::error!(reservation = %name, "inventory names no state that is known here");
+                state => {
+                    tracing::error!(reservation = %name, ?state, "inventory reserves in a state that holds nothing");
                     Err(Unsold::PerhapsHeld(upstream::internal()))
                 }
             },
+            // An attempt that failed.
+            Err(Failure::Refused(Reason::ReservationReleased | Reason::ReservationExpired, _)) => {
+                Err(Unsold::Over)
+            }
             // An attempt that could not be brought to its end, or failed, asked for something else.
             Err(Failure::Refused(Reason::OrderIdConflict, _)) => {
                 let _ = self.release(call, name).await;

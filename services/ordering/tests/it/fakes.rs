@@ -215,7 +215,11 @@ impl Shelves {
             if known.lines != lines {
                 return Err(Refusal::new(Reason::OrderIdConflict, "other lines").into());
             }
-            return Ok(known.state);
+            return match known.state {
+                State::Expired => Err(Refusal::new(Reason::ReservationExpired, "too late").into()),
+                State::Released => Err(Refusal::new(Reason::ReservationReleased, "gone").into()),
+                state => Ok(state),
+            };
         }
         for (sku, wanted) in &lines {
             let Some(&in_stock) = self.in_stock.get(sku) else {

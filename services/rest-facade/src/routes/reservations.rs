@@ -49,7 +49,7 @@ impl From<pb::ReservationState> for ReservationState {
 pub(super) struct ReservationCreated<'a> {
     /// Names the reservation in later requests.
     reservation_id: &'a str,
-    /// HELD, or where the reservation stands by now when the request is a repetition.
+    /// HELD, or CONFIRMED when the request is a repetition and the units are sold by now.
     state: ReservationState,
     /// When held units go back.
     #[serde(serialize_with = "reply::promised")]
@@ -154,7 +154,8 @@ pub(super) struct NewLine {
 /// Reserve stock
 ///
 /// All lines or none. The same `orderId` with the same lines returns the same reservation, again with 201, so the request
-/// can be repeated. Look at `state` then: a reservation that has expired or was released meanwhile holds nothing. A held reservation that nobody confirms gives its units back at `expiresAt`.
+/// can be repeated; a reservation that was released or has expired meanwhile holds nothing, and is refused. A held
+/// reservation that nobody confirms gives its units back at `expiresAt`.
 #[utoipa::path(
     post,
     path = "/api/v1/reservations",
@@ -164,7 +165,7 @@ pub(super) struct NewLine {
         (status = 201, description = "The units are held", body = ReservationCreated,
             headers(("Location" = String, description = "The reservation's path"))),
         (status = 404, description = "UNKNOWN_SKU"),
-        (status = 409, description = "OUT_OF_STOCK, ORDER_ID_CONFLICT"),
+        (status = 409, description = "OUT_OF_STOCK, ORDER_ID_CONFLICT, RESERVATION_EXPIRED, RESERVATION_RELEASED"),
         (status = 503, description = "STORE_FULL, UPSTREAM_UNAVAILABLE, SHUTTING_DOWN"),
     ),
 )]

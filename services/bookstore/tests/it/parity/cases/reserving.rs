@@ -142,7 +142,7 @@ pub(in crate::parity) fn reserving() -> Vec<Case> {
                 step("ReleaseReservation", named(), Expect::Same(6)),
                 step("GetStock", json!({"book_id": "$book"}), is(json!({"inStock": 3}))),
                 step("ConfirmReservation", named(), refused("RESERVATION_RELEASED")),
-                step("ReserveStock", reserve("$key", &[("$sku", 2)]), is(json!({"state": "RELEASED"}))),
+                step("ReserveStock", reserve("$key", &[("$sku", 2)]), refused("RESERVATION_RELEASED")),
             ],
         ),
         one("no such reservation", "GetReservation", nobody(), refused("RESERVATION_NOT_FOUND")),
@@ -175,6 +175,8 @@ pub(in crate::parity) fn expiring() -> Vec<Case> {
                 .keep("reservation", "/reservationId"),
             step("GetStock", json!({"book_id": "$book"}), Expect::Becomes(json!({"inStock": 3}))),
             step("ConfirmReservation", named(), refused("RESERVATION_EXPIRED")),
+            step("ReserveStock", reserve("$key", &[("$sku", 3)]), refused("RESERVATION_EXPIRED")),
+            step("GetStock", json!({"book_id": "$book"}), is(json!({"inStock": 3}))),
         ],
     )]
 }
