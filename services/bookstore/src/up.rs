@@ -66,6 +66,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     inventory.show(&args.server.metrics);
     let catalog = Arc::new(Catalog::new(&args.catalog, inventory.clone()));
     let ordering = Arc::new(Ordering::new(&args.ordering, catalog.clone(), inventory.clone()));
+    let (work, reconcile) = (ordering.work(), Ordering::clone(&ordering).reconcile());
     let services =
         Services { catalog: catalog.clone(), inventory: inventory.clone(), ordering: ordering.clone() };
 
@@ -82,7 +83,9 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     let server = Server::new(args.server, shutdown.clone())
         .http_and_grpc(http, router, routes.clone())
         .grpc(grpc, routes)
-        .background(inventory.expire());
+        .background(inventory.expire())
+        .background(reconcile)
+        .work(work);
     until_signal(shutdown, server.run(), metrics).await
 }
 

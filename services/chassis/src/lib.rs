@@ -15,9 +15,11 @@ pub mod server;
 pub mod shutdown;
 pub mod telemetry;
 pub mod upstream;
+mod work;
 
 pub use call::Deadline;
 pub use quota::Quota;
 pub use server::{Listener, Server, ServerConfig};
 pub use shutdown::Shutdown;
 pub use upstream::Upstream;
+pub use work::Work;

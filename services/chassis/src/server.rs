@@ -24,9 +24,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use self::handler::Handler;
 use self::worker::Worker;
-use crate::Shutdown;
 use crate::grpc::Routes;
 use crate::metrics::{Labels, Metrics};
+use crate::{Shutdown, Work};
 
 /// How to listen.
 #[derive(Debug, Clone, clap::Args)]
@@ -144,12 +144,14 @@ pub struct Server {
     ports: Vec<Port>,
     routes: Vec<Routes>,
     background: Vec<Task>,
+    work: Vec<Work>,
 }
 
 impl Server {
     /// Serves nothing yet.
     pub fn new(config: ServerConfig, shutdown: Shutdown) -> Self {
-        Self { config, shutdown, ports: Vec::new(), routes: Vec::new(), background: Vec::new() }
+        let (ports, routes, background, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { config, shutdown, ports, routes, background, work }
     }
 
     /// Serves gRPC and gRPC-Web on this port, and `/healthz` and `/readyz`.
@@ -190,15 +192,21 @@ impl Server {
         self
     }
 
+    /// Waits for this, too, before the end: as long as the grace time lasts.
+    pub fn work(mut self, work: Work) -> Self {
+        self.work.push(work);
+        self
+    }
+
     /// Serves until shutdown has begun and everything is drained, or the grace time is over.
     ///
     /// Begins the shutdown itself when it can't start.
     pub async fn run(self) -> io::Result<()> {
-        let Self { config, shutdown, ports, routes, background } = self;
+        let Self { config, shutdown, ports, routes, background, work } = self;
         for routes in &routes {
             routes.report_serving().await;
         }
-        let ends = start(&config, &shutdown, ports, background).inspect_err(|_| shutdown.begin())?;
+        let ends = start(&config, &shutdown, ports, background, &work).inspect_err(|_| shutdown.begin())?;
         shutdown.begun().await;
         for routes in &routes {
             routes.report_not_serving().await;
@@ -218,9 +226,10 @@ fn start(
     shutdown: &Shutdown,
     ports: Vec<Port>,
     background: Vec<Task>,
+    work: &[Work],
 ) -> io::Result<Vec<oneshot::Receiver<()>>> {
     let count = ports.iter().map(|port| port.sockets.len()).max().unwrap_or(1);
-    let mut workers: Vec<_> = (0..count).map(|index| Worker::new(index, config, shutdown)).collect();
+    let mut workers: Vec<_> = (0..count).map(|index| Worker::new(index, config, shutdown, work)).collect();
     for port in ports {
         let seats = Arc::new(Semaphore::new(config.max_connections));
         show_connections(&config.metrics, config.max_connections, &seats);

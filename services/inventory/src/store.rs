@@ -6,6 +6,7 @@
 mod hash;
 mod items;
 mod ledger;
+mod list;
 mod table;
 mod watch;
 
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use self::items::Items;
 pub(crate) use self::items::Seen;
 use self::ledger::{Ledger, Record};
+pub(crate) use self::list::Place;
 pub(crate) use self::watch::Watch;
 use crate::domain::{Line, Movement, OrderId, Refused, ReservationId, Sku, State};
 use crate::sync::atomic::AtomicU64;
@@ -28,9 +30,6 @@ const SHARDS: usize = if cfg!(test) { 2 } else { 128 };
 
 /// Reservations that are dealt with under one lock, so that calls get between.
 const BATCH: usize = 32;
-
-/// Places that [`Store::list`] looks at in one call: a fraction of a millisecond.
-const LOOKED_AT: usize = 2_000;
 
 /// How long a confirmed reservation is remembered.
 const CONFIRMED: Duration = Duration::from_secs(24 * 3600);
@@ -67,25 +66,6 @@ pub(crate) struct Reservation {
     pub(crate) receipt: Receipt,
     pub(crate) order_id: OrderId,
     pub(crate) lines: Vec<Line>,
-}
-
-/// Where a reservation is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
-    shard: u32,
-    slot: u32,
-}
-
-impl From<Place> for u64 {
-    fn from(place: Place) -> Self {
-        u64::from(place.shard) << 32 | u64::from(place.slot)
-    }
-}
-
-impl From<u64> for Place {
-    fn from(number: u64) -> Self {
-        Self { shard: (number >> 32) as u32, slot: number as u32 }
-    }
 }
 
 /// Its own cache lines for each, because neighbours are busy on different threads.
@@ -243,48 +223,6 @@ impl Store {
     /// A reservation as it is.
     pub(crate) fn reservation(&self, name: &Name) -> Result<Reservation, Refused> {
         self.with(name, |_, _, _| Ok(()))
-    }
-
-    /// Some of the reservations that are wanted, from this place on, without their lines: at most `size`, and no more
-    /// than can be found without holding calls up for long. With the place to go on from, if there may be more.
-    ///
-    /// Reservations keep their places, so who goes on until the end meets each one that stays once.
-    pub(crate) fn list(
-        &self,
-        wanted: impl Fn(&OrderId, State) -> bool,
-        from: Place,
-        size: usize,
-    ) -> (Vec<Reservation>, Option<Place>) {
-        let mut found = Vec::new();
-        let mut left = LOOKED_AT;
-        let Place { mut shard, mut slot } = from;
-        while let Some(here) = self.shards.get(shard as usize) {
-            if left == 0 || found.len() == size {
-                return (found, Some(Place { shard, slot }));
-            }
-            let done = self.open_shard(here, |ledger, now| {
-                let end = slot.saturating_add(BATCH.min(left) as u32);
-                while slot < end.min(ledger.places()) && found.len() < size {
-                    while ledger.is_due(slot, now) {
-                        self.update(ledger, slot, now);
-                    }
-                    if let Some((record, state)) = ledger.get(slot)
-                        && wanted(&record.order_id, state)
-                    {
-                        let receipt = self.receipt(ReservationId::of(&record.order_id), record, state);
-                        let order_id = record.order_id.clone();
-                        found.push(Reservation { receipt, order_id, lines: Vec::new() });
-                    }
-                    slot += 1;
-                    left -= 1;
-                }
-                slot >= ledger.places()
-            });
-            if done {
-                (shard, slot) = (shard + 1, 0);
-            }
-        }
-        (found, None)
     }
 
     /// Expires and forgets what is due, about `most` reservations. Says whether there may be more.

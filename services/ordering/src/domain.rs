@@ -1,10 +1,17 @@
 //! The rules of orders: what one consists of, the states it goes through, and who may ask for what when.
 //!
 //! ```text
-//! Pending ──place──▶ Placed ──ship──▶ Shipped
-//!    │                  └────cancel──▶ Cancelled
+//!            place            ship
+//! Pending ─────────▶ Placed ─────────▶ Shipped
+//!    │                │  │ cancel                 give back
+//!    │                │  └────────▶ Cancelling ──────────────▶ Cancelled
+//!    │                │ lose                                       ▲
+//!    │                └────────────────────────────────────────────┘
 //!    └─ forgotten when a step fails: its units go back, and it never was an order
 //! ```
+//!
+//! Asking again for what is done already is harmless: cancelling an order that is being cancelled or is cancelled, and
+//! giving back the units of one that is cancelled. Every other way is refused, and changes nothing.
 
 mod draft;
 mod id;
@@ -26,7 +33,9 @@ pub(crate) enum State {
     Placed,
     /// It has left the house.
     Shipped,
-    /// Its units were given back.
+    /// It is to be cancelled, and its units go back as soon as inventory takes them.
+    Cancelling,
+    /// It has no units any more.
     Cancelled,
 }
 
@@ -59,20 +68,13 @@ pub(crate) struct Order {
     history: Arc<Vec<Event>>,
 }
 
-/// An order that is not pending was to be placed.
+/// What was asked for is not possible in the state in which the order is. It is as it was.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("order {id} can't be placed, it is {state:?}")]
-pub(crate) struct PlaceError {
+#[error("order {id} can't be {action}, it is {state:?}")]
+pub(crate) struct Illegal {
     pub(crate) id: OrderId,
     pub(crate) state: State,
-}
-
-/// An order that is not placed was to be shipped.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("order {id} can't be shipped, it is {state:?}")]
-pub(crate) struct ShipError {
-    pub(crate) id: OrderId,
-    pub(crate) state: State,
+    pub(crate) action: &'static str,
 }
 
 /// Why an order was not cancelled. It is as it was.
@@ -107,41 +109,70 @@ impl Order {
     }
 
     /// The held units are sold now.
-    pub(crate) fn place(&mut self, at: SystemTime) -> Result<(), PlaceError> {
+    pub(crate) fn place(&mut self, at: SystemTime) -> Result<(), Illegal> {
         match self.state {
             State::Pending => {
                 self.enter(State::Placed, at, "PLACED", "ordering", "units sold".to_owned());
                 self.placed_at = Some(self.updated_at);
                 Ok(())
             }
-            state => Err(PlaceError { id: self.id, state }),
+            _ => Err(self.illegal("placed")),
         }
     }
 
     /// The order leaves the house.
-    pub(crate) fn ship(&mut self, at: SystemTime, note: String) -> Result<(), ShipError> {
+    pub(crate) fn ship(&mut self, at: SystemTime, note: String) -> Result<(), Illegal> {
         match self.state {
             State::Placed => {
                 self.enter(State::Shipped, at, "SHIPPED", "carrier", note);
                 Ok(())
             }
-            state => Err(ShipError { id: self.id, state }),
+            _ => Err(self.illegal("shipped")),
         }
     }
 
-    /// Cancels the order and names the reservation whose units go back.
+    /// Decides that the order is cancelled, which nothing takes back, and names the reservation whose units go back.
     ///
-    /// Cancelling twice is harmless: the second time gives nothing back.
+    /// Cancelling twice is harmless: once the units are back there are none to give back.
     pub(crate) fn cancel(&mut self, at: SystemTime) -> Result<Option<Reservation>, CancelError> {
         match self.state {
             State::Placed => {
-                self.enter(State::Cancelled, at, "CANCELLED", "customer", "units given back".to_owned());
+                let note = "units are to be given back".to_owned();
+                self.enter(State::Cancelling, at, "CANCELLING", "customer", note);
                 Ok(Some(self.reservation))
             }
+            State::Cancelling => Ok(Some(self.reservation)),
             State::Cancelled => Ok(None),
             State::Shipped => Err(CancelError::AlreadyShipped(self.id)),
             State::Pending => Err(CancelError::StillPending(self.id)),
         }
+    }
+
+    /// The units of an order that is being cancelled are back. Once is enough, and twice is harmless.
+    pub(crate) fn give_back(&mut self, at: SystemTime) -> Result<(), Illegal> {
+        match self.state {
+            State::Cancelling => {
+                self.enter(State::Cancelled, at, "CANCELLED", "ordering", "units given back".to_owned());
+                Ok(())
+            }
+            State::Cancelled => Ok(()),
+            _ => Err(self.illegal("cancelled")),
+        }
+    }
+
+    /// The units of a placed order are gone without its doing, and there are no others for it.
+    pub(crate) fn lose(&mut self, at: SystemTime, why: &str) -> Result<(), Illegal> {
+        match self.state {
+            State::Placed => {
+                self.enter(State::Cancelled, at, "CANCELLED", "ordering", format!("units lost: {why}"));
+                Ok(())
+            }
+            _ => Err(self.illegal("lost")),
+        }
+    }
+
+    fn illegal(&self, action: &'static str) -> Illegal {
+        Illegal { id: self.id, state: self.state, action }
     }
 
     /// Notes something that changes no state.
@@ -174,6 +205,11 @@ impl Order {
 
     pub(crate) fn content(&self) -> &Content {
         &self.content
+    }
+
+    /// What holds its units, or held them.
+    pub(crate) fn reservation(&self) -> Reservation {
+        self.reservation
     }
 
     pub(crate) fn state(&self) -> State {
@@ -217,40 +253,92 @@ mod tests {
         order
     }
 
+    /// An order in each state.
+    fn in_each_state() -> Vec<Order> {
+        let mut shipped = placed();
+        shipped.ship(at(3), String::new()).unwrap();
+        let mut cancelling = placed();
+        cancelling.cancel(at(3)).unwrap();
+        let mut cancelled = cancelling.clone();
+        cancelled.give_back(at(4)).unwrap();
+        vec![pending(), placed(), shipped, cancelling, cancelled]
+    }
+
+    #[test]
+    fn every_action_in_every_state_leads_where_the_machine_says() {
+        use State::{Cancelled, Cancelling, Pending, Placed, Shipped};
+        type Act = fn(&mut Order) -> bool;
+        let place: Act = |order| order.place(at(9)).is_ok();
+        let ship: Act = |order| order.ship(at(9), String::new()).is_ok();
+        let cancel: Act = |order| order.cancel(at(9)).is_ok();
+        let give_back: Act = |order| order.give_back(at(9)).is_ok();
+        let lose: Act = |order| order.lose(at(9), "gone").is_ok();
+        // By state: where it leads, and nothing where it is refused.
+        let table: [(Act, [Option<State>; 5]); 5] = [
+            // From        Pending, Placed, Shipped, Cancelling, Cancelled
+            (place, [Some(Placed), None, None, None, None]),
+            (ship, [None, Some(Shipped), None, None, None]),
+            (cancel, [None, Some(Cancelling), None, Some(Cancelling), Some(Cancelled)]),
+            (give_back, [None, None, None, Some(Cancelled), Some(Cancelled)]),
+            (lose, [None, Some(Cancelled), None, None, None]),
+        ];
+        let states: Vec<_> = in_each_state().iter().map(Order::state).collect();
+        assert_eq!(states, [Pending, Placed, Shipped, Cancelling, Cancelled]);
+        for (action, (act, leads_to)) in table.into_iter().enumerate() {
+            for (mut order, to) in in_each_state().into_iter().zip(leads_to) {
+                let (from, before) = (order.state(), order.history().to_vec());
+                assert_eq!(act(&mut order), to.is_some(), "{action} {from:?}");
+                assert_eq!(order.state(), to.unwrap_or(from), "{action} {from:?}");
+                // A change is told once, and nothing else is.
+                let told = order.history().len() - before.len();
+                assert_eq!(told, usize::from(order.state() != from), "{action} {from:?}");
+                assert!(order.history().starts_with(&before));
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_asked_and_why_not() {
+        let mut order = pending();
+        let id = order.id();
+        assert_eq!(order.cancel(at(4)), Err(CancelError::StillPending(id)));
+        let refused = order.ship(at(4), String::new()).unwrap_err();
+        assert_eq!(refused.to_string(), format!("order {id} can't be shipped, it is Pending"));
+        order.place(at(4)).unwrap();
+        let refused = order.give_back(at(5)).unwrap_err();
+        assert_eq!(refused.to_string(), format!("order {id} can't be cancelled, it is Placed"));
+        order.ship(at(5), String::new()).unwrap();
+        assert_eq!(order.cancel(at(6)), Err(CancelError::AlreadyShipped(id)));
+    }
+
     #[test]
     fn an_order_is_placed_once() {
         let mut order = placed();
         assert_eq!((order.state(), order.created_at(), order.updated_at()), (State::Placed, at(1), at(2)));
         let id = order.id();
-        assert_eq!(order.place(at(3)), Err(PlaceError { id, state: State::Placed }));
+        assert_eq!(order.place(at(3)), Err(Illegal { id, state: State::Placed, action: "placed" }));
         assert_eq!(order.updated_at(), at(2));
     }
 
     #[test]
-    fn cancelling_gives_back_its_own_reservation_and_only_once() {
+    fn cancelling_names_its_own_reservation_until_the_units_are_back() {
         let mut order = placed();
         let reservation = order.id().reservation(3);
         assert_eq!(order.cancel(at(3)), Ok(Some(reservation)));
-        assert_eq!(order.cancel(at(4)), Ok(None));
-        assert_eq!((order.state(), order.updated_at()), (State::Cancelled, at(3)));
+        assert_eq!(order.cancel(at(4)), Ok(Some(reservation)));
+        assert_eq!((order.state(), order.updated_at()), (State::Cancelling, at(3)));
+        order.give_back(at(5)).unwrap();
+        assert_eq!(order.cancel(at(6)), Ok(None));
+        assert_eq!((order.state(), order.updated_at()), (State::Cancelled, at(5)));
     }
 
     #[test]
-    fn a_shipped_order_cannot_be_cancelled() {
+    fn an_order_that_lost_its_units_says_why() {
         let mut order = placed();
-        order.ship(at(3), "on the van".to_owned()).unwrap();
-        let before = order.history().to_vec();
-        assert_eq!(order.cancel(at(4)), Err(CancelError::AlreadyShipped(order.id())));
-        assert_eq!(order.history(), before);
-    }
-
-    #[test]
-    fn a_pending_order_can_be_neither_cancelled_nor_shipped() {
-        let mut order = pending();
-        let id = order.id();
-        assert_eq!(order.cancel(at(4)), Err(CancelError::StillPending(id)));
-        assert_eq!(order.ship(at(4), String::new()), Err(ShipError { id, state: State::Pending }));
-        assert_eq!(order.state(), State::Pending);
+        order.lose(at(3), "only 0 left").unwrap();
+        assert_eq!(order.cancel(at(4)), Ok(None));
+        let last = order.history().last().unwrap();
+        assert_eq!((last.kind, last.note.as_str()), ("CANCELLED", "units lost: only 0 left"));
     }
 
     #[test]
@@ -272,7 +360,7 @@ mod tests {
 
     #[test]
     fn only_shipped_and_cancelled_are_final() {
-        let all = [State::Pending, State::Placed, State::Shipped, State::Cancelled];
-        assert_eq!(all.map(State::is_final), [false, false, true, true]);
+        let last: Vec<_> = in_each_state().iter().map(|order| order.state().is_final()).collect();
+        assert_eq!(last, [false, false, true, false, true]);
     }
 }

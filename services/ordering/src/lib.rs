@@ -7,12 +7,18 @@
 //! - A refused request leaves no order, and can be repeated. Units that it held are given back at once, or, where that
 //!   fails, when the reservation expires. Where they may be sold already, or the giving back may come late, it is tried
 //!   again for a minute, and the request counts as in progress meanwhile.
-//! - A caller who leaves while units are reserved, sold or given back doesn't stop that: the order is placed or refused
-//!   all the same, and a cancel is done.
+//! - A caller who leaves, or whose time is over, while units are reserved, sold or given back doesn't stop that: the
+//!   order is placed or refused all the same. A server that goes down waits for it as long as it may.
+//! - A cancel that was accepted comes to its end, however often inventory fails.
+//! - [`Ordering::reconcile`] compares these books with inventory's. Units sold for an order that is not there, because
+//!   ordering was killed, go back; placed orders whose units are unknown, because inventory was killed, are sold again,
+//!   or cancelled when there are no units. For that all reservations whose order id has the form of an order's id belong
+//!   to ordering, and there must be no more than one ordering for an inventory.
 //! - An order keeps titles and prices as they were when it was placed.
-//! - Cancelling gives units back before it is recorded, so a cancelled order never keeps any.
+//! - An order is cancelled only once its units are back, so a cancelled order never keeps any.
 //!
-//! Orders live in memory: at most [`Config::max_orders`] of them, with [`Config::max_order_lines`] lines in all.
+//! Orders live in memory: at most [`Config::max_orders`] of them, with [`Config::max_order_lines`] lines in all. None is
+//! forgotten while ordering runs, and so no request id is: a full store refuses new orders.
 
 mod domain;
 mod seed;
@@ -34,6 +40,7 @@ pub use service::Ordering;
 const MAX_ORDERS: usize = 200_000;
 const MAX_ORDER_LINES: usize = 2_000_000;
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+const RECONCILE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How ordering behaves.
 #[derive(clap::Args, Debug, Clone)]
@@ -49,15 +56,37 @@ pub struct Config {
     #[arg(long, env = "BOOKSTORE_MAX_ORDER_LINES", default_value_t = MAX_ORDER_LINES)]
     pub max_order_lines: usize,
 
-    /// How long a refused placement waits for inventory to take its units back. It is not the caller's time that
-    /// counts, which may be over.
+    /// Seconds between two comparisons of the orders with what inventory has sold for them: over 0, at most 3600
+    #[arg(
+        long,
+        env = "BOOKSTORE_RECONCILE_INTERVAL",
+        value_name = "SECONDS",
+        default_value = "5",
+        value_parser = reconcile_interval
+    )]
+    pub reconcile_interval: Duration,
+
+    /// How long a refused placement waits for inventory to take its units back, and the reconciler for an answer. It is
+    /// not the caller's time that counts, which may be over.
     #[arg(skip = RELEASE_TIMEOUT)]
     pub release_timeout: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { max_orders: MAX_ORDERS, max_order_lines: MAX_ORDER_LINES, release_timeout: RELEASE_TIMEOUT }
+        Self {
+            max_orders: MAX_ORDERS,
+            max_order_lines: MAX_ORDER_LINES,
+            reconcile_interval: RECONCILE_INTERVAL,
+            release_timeout: RELEASE_TIMEOUT,
+        }
+    }
+}
+
+fn reconcile_interval(text: &str) -> Result<Duration, String> {
+    match text.parse().map(Duration::try_from_secs_f64) {
+        Ok(Ok(time)) if !time.is_zero() && time <= Duration::from_secs(3_600) => Ok(time),
+        _ => Err("must be a number of seconds over 0, at most 3600".to_owned()),
     }
 }
 
@@ -70,11 +99,12 @@ pub async fn serve(
     server: ServerConfig,
     shutdown: Shutdown,
 ) -> io::Result<()> {
-    let ordering = Arc::new(Ordering::new(&config, catalog, inventory));
+    let ordering = Ordering::new(&config, catalog, inventory);
     let service =
-        OrderingServiceServer::from_arc(ordering).max_decoding_message_size(proto::MAX_MESSAGE_BYTES);
+        OrderingServiceServer::new(ordering.clone()).max_decoding_message_size(proto::MAX_MESSAGE_BYTES);
     let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET).service(service);
-    Server::new(server, shutdown).grpc(listener, routes).run().await
+    let server = Server::new(server, shutdown).grpc(listener, routes);
+    server.work(ordering.work()).background(ordering.reconcile()).run().await
 }
 
 #[cfg(test)]
@@ -95,5 +125,19 @@ mod tests {
         assert_eq!(format!("{parsed:?}"), format!("{:?}", Config::default()));
         let parsed = Cli::parse_from(["test", "--max-orders", "7", "--max-order-lines", "8"]).config;
         assert_eq!((parsed.max_orders, parsed.max_order_lines), (7, 8));
+    }
+
+    #[test]
+    fn an_interval_is_a_number_of_seconds_up_to_an_hour() {
+        let interval = |text: &str| {
+            Cli::try_parse_from(["test", "--reconcile-interval", text])
+                .ok()
+                .map(|cli| cli.config.reconcile_interval)
+        };
+        assert_eq!(interval("0.25"), Some(Duration::from_millis(250)));
+        assert_eq!(interval("3600"), Some(RECONCILE_INTERVAL * 720));
+        for bad in ["0", "-1", "3601", "1e-12", "nan", "inf", "5s", ""] {
+            assert_eq!(interval(bad), None, "{bad}");
+        }
     }
 }

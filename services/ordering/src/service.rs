@@ -3,6 +3,8 @@
 mod cancel;
 mod detached;
 mod place;
+mod reconcile;
+mod release;
 mod upstream;
 pub(crate) mod view;
 
@@ -10,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chassis::page;
+use chassis::{Work, page};
 use futures_util::stream;
 use proto::catalog::v1::catalog_service_server::CatalogService;
 use proto::inventory::v1::inventory_service_server::InventoryService;
@@ -38,6 +40,8 @@ pub struct Ordering {
     catalog: Arc<dyn CatalogService>,
     inventory: Arc<dyn InventoryService>,
     release_timeout: Duration,
+    reconcile_interval: Duration,
+    work: Work,
 }
 
 impl Ordering {
@@ -51,7 +55,13 @@ impl Ordering {
         for order in seed::orders() {
             store.seed(order);
         }
-        Self { store, catalog, inventory, release_timeout: config.release_timeout }
+        let &Config { release_timeout, reconcile_interval, .. } = config;
+        Self { store, catalog, inventory, release_timeout, reconcile_interval, work: Work::new() }
+    }
+
+    /// What goes on after its callers have left. A server that goes down has to wait for it, or orders are torn.
+    pub fn work(&self) -> Work {
+        self.work.clone()
     }
 }
 

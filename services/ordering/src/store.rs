@@ -2,7 +2,8 @@
 //!
 //! No lock here is held while anything waits: methods copy out and return.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use chassis::Quota;
@@ -10,7 +11,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use tokio::sync::{Mutex, watch};
 
-use crate::domain::{Order, OrderId};
+use crate::domain::{Order, OrderId, State};
 
 /// All orders.
 #[derive(Debug)]
@@ -22,11 +23,15 @@ pub(crate) struct Store {
     taken: Quota,
     /// Lines of their orders.
     lines: Quota,
+    /// Orders that are being cancelled.
+    cancelling: std::sync::Mutex<BTreeSet<OrderId>>,
 }
 
 #[derive(Debug, Default)]
 struct Index {
     last: u64,
+    /// The last one that was there from the start.
+    seeded: u64,
     by_sequence: BTreeMap<u64, OrderId>,
 }
 
@@ -49,6 +54,17 @@ struct Filled {
     cancel_turn: Option<Arc<Mutex<()>>>,
 }
 
+/// What is known of an order.
+#[derive(Debug)]
+pub(crate) enum Known {
+    /// Nothing.
+    Nothing,
+    /// Somebody is placing it.
+    Running,
+    /// The order, pending while somebody is placing it.
+    Order(Order),
+}
+
 /// What [`Store::begin`] found.
 #[derive(Debug)]
 pub(crate) enum Begun {
@@ -66,7 +82,8 @@ impl Store {
     /// A store without orders, for at most so many, with so many lines in all.
     pub(crate) fn new(max_orders: usize, max_lines: usize) -> Self {
         let (taken, lines) = (Quota::new(max_orders), Quota::new(max_lines));
-        Self { slots: DashMap::new(), index: RwLock::default(), taken, lines }
+        let (index, cancelling) = (RwLock::default(), std::sync::Mutex::default());
+        Self { slots: DashMap::new(), index, taken, lines, cancelling }
     }
 
     /// Adds an order that needs no placing any more, whatever room there is. For the data at start.
@@ -74,6 +91,8 @@ impl Store {
         self.taken.take_anyway(1);
         self.lines.take_anyway(order.content().lines.len());
         self.fill(order);
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.seeded = index.last;
     }
 
     /// The order, if there is one by now.
@@ -81,6 +100,28 @@ impl Store {
         match &*self.slots.get(&id)? {
             Slot::Running => None,
             Slot::Filled(filled) => Some(filled.order.clone()),
+        }
+    }
+
+    /// What there is under this id.
+    pub(crate) fn known(&self, id: OrderId) -> Known {
+        match self.slots.get(&id).as_deref() {
+            None => Known::Nothing,
+            Some(Slot::Running) => Known::Running,
+            Some(Slot::Filled(filled)) => Known::Order(filled.order.clone()),
+        }
+    }
+
+    /// Takes the right to place an order that nobody is placing and nobody has placed, whatever room there is, so that
+    /// nobody does while what is left of an earlier attempt is put right.
+    pub(crate) fn claim(self: &Arc<Self>, id: OrderId) -> Option<Attempt> {
+        match self.slots.entry(id) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(slot) => {
+                self.taken.take_anyway(1);
+                slot.insert(Slot::Running);
+                Some(Attempt { store: Arc::clone(self), id, lines: 0, kept: false })
+            }
         }
     }
 
@@ -116,7 +157,9 @@ impl Store {
     ) -> Option<Result<Order, E>> {
         let mut slot = self.slots.get_mut(&id)?;
         let Slot::Filled(filled) = &mut *slot else { return None };
+        let was = filled.order.state();
         Some(change(&mut filled.order).map(|()| {
+            self.note_cancelling(id, was, filled.order.state());
             if let Some(changed) = &filled.changed {
                 changed.send_replace(filled.order.clone());
             }
@@ -130,6 +173,38 @@ impl Store {
             Slot::Running => None,
             Slot::Filled(filled) => Some(Arc::clone(filled.cancel_turn.get_or_insert_default())),
         }
+    }
+
+    /// At most `limit` of the orders that are being cancelled, in order of their ids, those after `after` only.
+    pub(crate) fn cancelling(&self, after: Option<OrderId>, limit: usize) -> Vec<OrderId> {
+        let cancelling = self.cancelling.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        cancelling.range((from, Bound::Unbounded)).take(limit).copied().collect()
+    }
+
+    /// Called under the lock of the order's slot, so that it is noted what was changed last.
+    fn note_cancelling(&self, id: OrderId, was: State, is: State) {
+        if was != is && [was, is].contains(&State::Cancelling) {
+            let mut cancelling = self.cancelling.lock().unwrap_or_else(PoisonError::into_inner);
+            if is == State::Cancelling {
+                cancelling.insert(id)
+            } else {
+                cancelling.remove(&id)
+            };
+        }
+    }
+
+    /// What to give to [`Store::made_before`] to begin with the latest order.
+    pub(crate) fn end(&self) -> u64 {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).last + 1
+    }
+
+    /// As [`Store::list`], without the orders that were there from the start.
+    pub(crate) fn made_before(&self, before: u64, limit: usize) -> Vec<(u64, Order)> {
+        let seeded = self.index.read().unwrap_or_else(PoisonError::into_inner).seeded;
+        let mut orders = self.list(before, limit);
+        orders.retain(|(sequence, _)| *sequence > seeded);
+        orders
     }
 
     /// At most `limit` orders made before the one with the sequence `before`, latest first, each with its sequence.

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Connection, Seat};
 use super::handler::Handler;
 use super::{ServerConfig, Task};
-use crate::Shutdown;
+use crate::{Shutdown, Work};
 
 /// One thread with its runtime.
 pub(super) struct Worker {
@@ -28,10 +28,11 @@ pub(super) struct Worker {
     closing: CancellationToken,
     ports: Vec<(net::TcpListener, Handler, Arc<Semaphore>)>,
     background: Vec<Task>,
+    work: Vec<Work>,
 }
 
 impl Worker {
-    pub(super) fn new(index: usize, config: &ServerConfig, shutdown: &Shutdown) -> Self {
+    pub(super) fn new(index: usize, config: &ServerConfig, shutdown: &Shutdown, work: &[Work]) -> Self {
         Self {
             index,
             grace: Duration::from_secs_f64(config.grace_s),
@@ -39,6 +40,7 @@ impl Worker {
             closing: shutdown.child_token(),
             ports: Vec::new(),
             background: Vec::new(),
+            work: work.to_vec(),
         }
     }
 
@@ -67,7 +69,7 @@ impl Worker {
             };
             loops.push(accept.run());
         }
-        let (closing, grace, background) = (self.closing, self.grace, self.background);
+        let (closing, grace, background, work) = (self.closing, self.grace, self.background, self.work);
         let serve = async move {
             let background: Vec<_> = background.into_iter().map(tokio::spawn).collect();
             for accept in loops {
@@ -75,8 +77,16 @@ impl Worker {
             }
             closing.cancelled().await;
             open.close();
-            if tokio::time::timeout(grace, open.wait()).await.is_err() {
-                tracing::warn!(connections = open.len(), "grace time is over, connections are cut");
+            let drained = async {
+                open.wait().await;
+                // Only now: a call that still runs may leave work behind.
+                for work in &work {
+                    work.done().await;
+                }
+            };
+            if tokio::time::timeout(grace, drained).await.is_err() {
+                let tasks: usize = work.iter().map(Work::running).sum();
+                tracing::warn!(connections = open.len(), tasks, "grace time is over, connections are cut");
             }
             for task in background {
                 task.abort();

@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use bytes::Bytes;
-use chassis::{Server, ServerConfig, Shutdown};
+use chassis::{Server, ServerConfig, Shutdown, Work};
 use futures_util::stream::{self, StreamExt};
 use http::header::{CONNECTION, UPGRADE};
 use http::{Request, StatusCode};
@@ -297,4 +297,39 @@ async fn a_panic_of_a_handler_costs_its_own_call_only() {
     assert_eq!(client.unary(b"a".to_vec()).await.unwrap(), b"a");
     drop((client, replies));
     server.stop().await;
+}
+
+/// A server without ports that waits for this work.
+fn waits_for(work: &Work, grace_s: f64) -> (Shutdown, tokio::task::JoinHandle<std::io::Result<()>>) {
+    let shutdown = Shutdown::new();
+    let server = Server::new(ServerConfig { grace_s, threads: 1, ..config() }, shutdown.clone());
+    (shutdown, tokio::spawn(server.work(work.clone()).run()))
+}
+
+#[tokio::test]
+async fn work_without_a_caller_is_waited_for() {
+    let (work, gate) = (Work::new(), Arc::new(Semaphore::new(0)));
+    let inside = gate.clone();
+    let done = work.spawn(async move { inside.acquire().await.is_ok() });
+    let (shutdown, mut server) = waits_for(&work, 3600.0);
+    shutdown.begin();
+    // Not for lack of turns.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        assert!(!server.is_finished());
+    }
+    gate.add_permits(1);
+    assert!(done.await.unwrap());
+    (&mut server).await.unwrap().unwrap();
+    assert_eq!(work.running(), 0);
+}
+
+#[tokio::test]
+async fn work_without_an_end_is_waited_for_as_long_as_the_grace_time() {
+    let work = Work::new();
+    work.spawn(std::future::pending::<()>());
+    let (shutdown, server) = waits_for(&work, 0.01);
+    shutdown.begin();
+    server.await.unwrap().unwrap();
+    assert_eq!(work.running(), 1);
 }

@@ -222,8 +222,9 @@ impl Mutation {
         or_null(ctx, order, SAME_NAMES).map(|order| Order::new(order, OrderView::Full))
     }
 
-    /// Cancels an order and gives its units back. Cancelling twice is harmless.
-    /// Errors: ORDER_NOT_FOUND, ORDER_SHIPPED, UPSTREAM_UNAVAILABLE.
+    /// Cancels an order and gives its units back. While inventory can't be reached the order is CANCELLING, and is
+    /// CANCELLED as soon as the units are back. Cancelling twice is harmless.
+    /// Errors: ORDER_NOT_FOUND, ORDER_SHIPPED, REQUEST_IN_PROGRESS (the order is still being placed).
     async fn cancel_order(
         &self,
         ctx: &Context<'_>,

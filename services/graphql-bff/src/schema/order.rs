@@ -31,7 +31,9 @@ pub(crate) enum OrderState {
     Placed,
     /// On its way: it can't be cancelled any more.
     Shipped,
-    /// Cancelled: units were given back.
+    /// Being cancelled, for good: units go back as soon as inventory takes them.
+    Cancelling,
+    /// Cancelled: it has no units any more.
     Cancelled,
 }
 
@@ -41,6 +43,7 @@ impl From<i32> for OrderState {
             Ok(ordering::OrderState::Pending) => Self::Pending,
             Ok(ordering::OrderState::Placed) => Self::Placed,
             Ok(ordering::OrderState::Shipped) => Self::Shipped,
+            Ok(ordering::OrderState::Cancelling) => Self::Cancelling,
             Ok(ordering::OrderState::Cancelled) => Self::Cancelled,
             Ok(ordering::OrderState::Unspecified) | Err(_) => Self::Unspecified,
         }
@@ -190,7 +193,7 @@ pub(crate) struct OrderEvent {
     sequence: i32,
     /// When.
     occurred_at: DateTime,
-    /// What, as an upper-case word: PLACED, PACKED, SCANNED, SHIPPED, CANCELLED and others; readers must expect new
+    /// What, as an upper-case word: PLACED, PACKED, SCANNED, SHIPPED, CANCELLING, CANCELLED and others; expect new
     /// ones.
     kind: String,
     /// Who or what caused it.

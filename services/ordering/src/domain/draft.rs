@@ -89,15 +89,9 @@ impl Draft {
         self.ship_to.as_ref()
     }
 
-    /// The lines of a reservation for all copies. A SKU with more copies than one line may hold gets several, never
-    /// more than the request had.
+    /// The lines of a reservation for all copies.
     pub(crate) fn reservation_lines(&self) -> impl Iterator<Item = (&Sku, i32)> {
-        self.lines.iter().flat_map(|(sku, quantity)| {
-            let whole = usize::try_from(quantity / MAX_QUANTITY).unwrap_or_default();
-            let rest = quantity % MAX_QUANTITY;
-            let rest = (rest > 0).then_some(rest);
-            std::iter::repeat_n(MAX_QUANTITY, whole).chain(rest).map(move |units| (sku, units))
-        })
+        self.lines.iter().flat_map(|(sku, quantity)| reservation_lines(sku, *quantity))
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -120,6 +114,15 @@ impl Draft {
         }
         Fingerprint(hash.digest128())
     }
+}
+
+/// The lines of a reservation for these copies: several when they are more than one line may hold, but never more than
+/// the request had.
+pub(crate) fn reservation_lines(sku: &Sku, quantity: i32) -> impl Iterator<Item = (&Sku, i32)> {
+    let whole = usize::try_from(quantity / MAX_QUANTITY).unwrap_or_default();
+    let rest = quantity % MAX_QUANTITY;
+    let rest = (rest > 0).then_some(rest);
+    std::iter::repeat_n(MAX_QUANTITY, whole).chain(rest).map(move |units| (sku, units))
 }
 
 struct Errors(Vec<FieldError>);

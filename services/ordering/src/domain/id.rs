@@ -10,6 +10,9 @@ use xxhash_rust::xxh3::xxh3_128;
 pub(crate) struct OrderId(u128);
 
 impl OrderId {
+    /// Every order's id begins like this.
+    pub(crate) const PREFIX: &str = "ord_";
+
     /// The id of the order that this request places, always the same: a repeated request finds the order, or the
     /// reservation, of the first time.
     pub(crate) fn of_request(request_id: &str) -> Self {
@@ -24,7 +27,7 @@ impl OrderId {
 
 impl fmt::Display for OrderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ord_{:032x}", self.0)
+        write!(f, "{}{:032x}", Self::PREFIX, self.0)
     }
 }
 
@@ -36,7 +39,8 @@ impl FromStr for OrderId {
     type Err = NotAnOrderId;
 
     fn from_str(text: &str) -> Result<Self, NotAnOrderId> {
-        let digits = text.strip_prefix("ord_").filter(|digits| digits.len() == 32).ok_or(NotAnOrderId)?;
+        let digits =
+            text.strip_prefix(Self::PREFIX).filter(|digits| digits.len() == 32).ok_or(NotAnOrderId)?;
         // One order, one spelling: `from_str_radix` alone would take capitals and a sign.
         if !digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(NotAnOrderId);
@@ -59,6 +63,26 @@ impl fmt::Display for Reservation {
             0 | 1 => write!(f, "{}", self.order),
             attempt => write!(f, "{}.{attempt}", self.order),
         }
+    }
+}
+
+impl Reservation {
+    /// The order that it is for.
+    pub(crate) fn order(self) -> OrderId {
+        self.order
+    }
+}
+
+impl FromStr for Reservation {
+    type Err = NotAnOrderId;
+
+    /// The reservation that has this name in inventory, when it is one that ordering gives.
+    fn from_str(text: &str) -> Result<Self, NotAnOrderId> {
+        let (order, attempt) = text.split_once('.').unwrap_or((text, "1"));
+        let attempt: u32 = attempt.parse().map_err(|_| NotAnOrderId)?;
+        let reservation = order.parse::<OrderId>()?.reservation(attempt);
+        // One reservation, one spelling.
+        if reservation.to_string() == text { Ok(reservation) } else { Err(NotAnOrderId) }
     }
 }
 
@@ -127,6 +151,20 @@ mod tests {
         for bad in ["", "9790000000019", "979000000001", "97900000000180", "978-316148410", "979000000001é"]
         {
             assert_eq!(Sku::new(bad.to_owned()), Err(bad.to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_reservation_leads_back_to_it() {
+        for attempt in [1, 2, 64] {
+            let reservation = OrderId(7).reservation(attempt);
+            assert_eq!(reservation.to_string().parse(), Ok(reservation));
+        }
+        let id = OrderId(7);
+        for other in
+            ["", "order-1", &format!("{id}."), &format!("{id}.1"), &format!("{id}.02"), &format!("{id}.-2")]
+        {
+            assert_eq!(other.parse::<Reservation>(), Err(NotAnOrderId), "{other}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::draft::reservation_lines;
 use super::{Address, Draft, Fingerprint, Sku};
 
 /// An ISO 4217 code.
@@ -64,6 +65,13 @@ pub(crate) struct Content {
     pub(crate) ship_to: Option<Address>,
     /// What was asked for, to tell a repeated request from another one.
     pub(crate) fingerprint: Fingerprint,
+}
+
+impl Content {
+    /// The lines of a reservation for all copies: the same as those of the draft.
+    pub(crate) fn reservation_lines(&self) -> impl Iterator<Item = (&Sku, i32)> {
+        self.lines.iter().flat_map(|line| reservation_lines(&line.sku, line.quantity))
+    }
 }
 
 /// Why an order has no price.

@@ -4,7 +4,9 @@
 use std::future::Future;
 use std::time::Duration;
 
+use chassis::Work;
 use chassis::call::{Deadline, child};
+use proto::{Reason, Refusal};
 use tonic::{Extensions, Status};
 
 use super::upstream;
@@ -22,11 +24,22 @@ pub(super) fn extensions(call: &Extensions) -> Extensions {
     own
 }
 
-/// Runs the work in a task of its own, which the caller only waits for.
+/// Runs the work in a task of its own, for which its caller waits until the deadline of `call`, and a server that goes
+/// down as long as it may.
 pub(super) async fn run<T: Send + 'static>(
+    tasks: &Work,
+    call: &Extensions,
     work: impl Future<Output = Result<T, Status>> + Send + 'static,
 ) -> Result<T, Status> {
-    tokio::spawn(work).await.unwrap_or_else(|error| {
+    let done = tasks.spawn(work);
+    let done = match call.get::<Deadline>() {
+        Some(deadline) => tokio::time::timeout_at(deadline.0, done).await.map_err(|_| {
+            let message = "the time was over before the order was done; what was begun is finished or undone";
+            Refusal::new(Reason::DeadlineExceeded, message)
+        })?,
+        None => done.await,
+    };
+    done.unwrap_or_else(|error| {
         tracing::error!(%error, "work ended before it was done");
         Err(upstream::internal())
     })
@@ -40,8 +53,20 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_panics_is_an_internal_error() {
-        let status = run::<()>(async { panic!("on purpose") }).await.unwrap_err();
+        let call = extensions(&Extensions::new());
+        let status = run::<()>(&Work::new(), &call, async { panic!("on purpose") }).await.unwrap_err();
         assert_eq!(Reason::of(&status), Reason::Internal);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_waits_until_the_deadline_and_the_work_goes_on() {
+        let (tasks, mut call) = (Work::new(), Extensions::new());
+        let deadline = Deadline::after(LONGEST);
+        call.insert(deadline);
+        let status = run::<()>(&tasks, &call, std::future::pending()).await.unwrap_err();
+        assert_eq!(Reason::of(&status), Reason::DeadlineExceeded);
+        assert!(deadline.left().is_zero());
+        assert_eq!(tasks.running(), 1);
     }
 
     #[tokio::test(start_paused = true)]

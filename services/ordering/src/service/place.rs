@@ -2,13 +2,13 @@
 //!
 //! From the reservation on the work goes to its end, whether or not the caller stays. Its end is a placed order, or a
 //! reservation that is given back. Only an inventory that doesn't answer for a minute can keep one: until it expires,
-//! or, when it was confirmed, until the same request comes again, finds it under the same name and goes on with it.
+//! or, when it was confirmed, until the same request comes again, finds it under the same name and goes on with it, or
+//! the reconciler finds it and gives it back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use chassis::call::{Deadline, child};
+use chassis::call::child;
 use proto::catalog::v1 as catalog;
 use proto::inventory::v1 as inventory;
 use proto::ordering::v1 as pb;
@@ -17,18 +17,12 @@ use tonic::{Extensions, Status};
 
 use super::upstream::{self, Failure};
 use super::{Ordering, detached, now, view};
-use crate::domain::{Content, Currency, Draft, Money, Offer, Order, PriceError, Reservation};
+use crate::domain::{Content, Currency, Draft, Money, Offer, Order, PriceError, Reservation, Sku};
 use crate::store::{Attempt, Begun};
 
 /// How many names for its reservation an order tries. Each one fails only when inventory still remembers an earlier
 /// attempt under it, so more than a few mean that somebody repeats a failing request faster than inventory forgets.
 const MAX_RESERVATIONS: u32 = 64;
-
-/// Seconds between two tries to give units back, from the first one that failed.
-const RELEASE_PAUSES_S: [u64; 6] = [1, 2, 4, 8, 16, 32];
-
-/// After the last try. A message that is on its way for longer than this was lost with its connection.
-const RELEASE_LATE: Duration = Duration::from_secs(30);
 
 impl Ordering {
     /// Places the order that the request asks for, or finds it as it was placed.
@@ -56,8 +50,9 @@ impl Ordering {
             }
         };
         let content = Arc::new(self.price(call, &draft).await?);
-        let (ordering, call) = (self.clone(), detached::extensions(call));
-        detached::run(async move { ordering.sell(&call, &draft, content, attempt).await }).await
+        let (ordering, own) = (self.clone(), detached::extensions(call));
+        let work = async move { ordering.sell(&own, &draft, content, attempt).await };
+        detached::run(&self.work, call, work).await
     }
 
     /// The content of the order at catalog's prices.
@@ -95,7 +90,7 @@ impl Ordering {
         for number in 1..=MAX_RESERVATIONS {
             let name = id.reservation(number);
             let tried = async {
-                self.reserve(call, draft, name).await?;
+                self.reserve(call, draft.reservation_lines(), name).await?;
                 attempt.record(Order::pending(id, Arc::clone(&content), name, now()));
                 self.confirm(call, name).await
             };
@@ -113,7 +108,7 @@ impl Ordering {
                 Err(Unsold::PerhapsHeld(status)) => (status, false),
                 Err(Unsold::PerhapsSold(status)) => (status, true),
             };
-            self.give_back(call, name, sold, attempt).await;
+            let _ = self.give_back(call, name, sold, attempt).await;
             return Err(status);
         }
         tracing::warn!(order = %id, "inventory remembers too many attempts at this order");
@@ -121,13 +116,14 @@ impl Ordering {
     }
 
     /// Holds the units.
-    async fn reserve(&self, call: &Extensions, draft: &Draft, name: Reservation) -> Result<(), Unsold> {
+    async fn reserve(
+        &self,
+        call: &Extensions,
+        lines: impl Iterator<Item = (&Sku, i32)>,
+        name: Reservation,
+    ) -> Result<(), Unsold> {
         use inventory::ReservationState;
-        let lines = draft.reservation_lines();
-        let lines = lines
-            .map(|(sku, quantity)| inventory::ReservationLine { sku: sku.as_str().to_owned(), quantity });
-        let request = inventory::ReserveStockRequest { order_id: name.to_string(), lines: lines.collect() };
-        let reserved = self.inventory.reserve_stock(child(call, request));
+        let reserved = self.inventory.reserve_stock(child(call, upstream::reservation(lines, name)));
         match upstream::reply("inventory", call, reserved).await {
             Ok(reply) => match reply.state() {
                 // Confirmed: by an attempt that could not be brought to its end.
@@ -163,46 +159,6 @@ impl Ordering {
                 _,
             )) => Err(Unsold::Over),
             Err(failure) => Err(Unsold::PerhapsSold(failure.into())),
-        }
-    }
-
-    /// Gives back what inventory may hold or have sold under this name, and ends the attempt. This caller is not kept
-    /// waiting for an inventory that doesn't answer, but other attempts at the order are.
-    async fn give_back(&self, call: &Extensions, name: Reservation, sold: bool, attempt: Attempt) {
-        let Err(status) = self.release(call, name).await else { return };
-        // What is held expires by itself. But a release that is late would take the units of the next attempt.
-        if !sold && Reason::of(&status) != Reason::DeadlineExceeded {
-            return;
-        }
-        attempt.forget();
-        let (ordering, call) = (self.clone(), call.clone());
-        tokio::spawn(async move {
-            let _attempt = attempt;
-            for pause in RELEASE_PAUSES_S {
-                tokio::time::sleep(Duration::from_secs(pause)).await;
-                if ordering.release(&call, name).await.is_ok() {
-                    return;
-                }
-            }
-            tracing::error!(reservation = %name, "units could not be given back, and may stay sold");
-            tokio::time::sleep(RELEASE_LATE).await;
-        });
-    }
-
-    /// Asks inventory to give units back. The caller's time may be over, so this takes its own.
-    async fn release(&self, call: &Extensions, name: Reservation) -> Result<(), Status> {
-        let request =
-            inventory::ReleaseReservationRequest { order_id: name.to_string(), ..Default::default() };
-        let mut own = call.clone();
-        own.insert(Deadline::after(self.release_timeout));
-        let released = self.inventory.release_reservation(child(&own, request));
-        match upstream::reply("inventory", &own, released).await {
-            Ok(_) | Err(Failure::Refused(Reason::ReservationNotFound, _)) => Ok(()),
-            Err(failure) => {
-                let status = Status::from(failure);
-                tracing::warn!(reservation = %name, message = status.message(), "units are not given back yet");
-                Err(status)
-            }
         }
     }
 }

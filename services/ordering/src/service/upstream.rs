@@ -3,8 +3,11 @@
 use std::future::Future;
 
 use chassis::call::Deadline;
+use proto::inventory::v1::{ReservationLine, ReserveStockRequest};
 use proto::{Reason, Refusal};
 use tonic::{Extensions, Response, Status};
+
+use crate::domain::{Reservation, Sku};
 
 /// A call to another service that failed.
 #[derive(Debug)]
@@ -84,13 +87,23 @@ pub(super) async fn reply<T>(
     reply: impl Future<Output = Result<Response<T>, Status>>,
 ) -> Result<T, Failure> {
     let reply = match call.get::<Deadline>() {
-        // A service in this process doesn't look at deadlines.
+        // A service in this process doesn't look at deadlines: it would do its work although the time is over.
+        Some(deadline) if deadline.left().is_zero() => Err(Status::deadline_exceeded("the time is over")),
         Some(deadline) => tokio::time::timeout_at(deadline.0, reply)
             .await
             .unwrap_or_else(|elapsed| Err(Status::deadline_exceeded(elapsed.to_string()))),
         None => reply.await,
     };
     reply.map(Response::into_inner).map_err(|status| Failure::of(service, status))
+}
+
+/// What holds these lines under this name.
+pub(super) fn reservation<'a>(
+    lines: impl Iterator<Item = (&'a Sku, i32)>,
+    name: Reservation,
+) -> ReserveStockRequest {
+    let line = |(sku, quantity): (&Sku, i32)| ReservationLine { sku: sku.as_str().to_owned(), quantity };
+    ReserveStockRequest { order_id: name.to_string(), lines: lines.map(line).collect() }
 }
 
 /// `service` can't be reached, or can't do its work.

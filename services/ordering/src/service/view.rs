@@ -47,6 +47,7 @@ fn state(state: State) -> pb::OrderState {
         State::Pending => pb::OrderState::Pending,
         State::Placed => pb::OrderState::Placed,
         State::Shipped => pb::OrderState::Shipped,
+        State::Cancelling => pb::OrderState::Cancelling,
         State::Cancelled => pb::OrderState::Cancelled,
     }
 }

@@ -5,6 +5,7 @@ use std::future::{pending, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
 use chassis::Deadline;
 use proto::catalog::v1 as catalog;
@@ -23,6 +24,7 @@ pub(crate) enum Step {
     Reserve,
     Confirm,
     Release,
+    List,
 }
 
 /// What one call does instead of working.
@@ -34,6 +36,8 @@ pub(crate) enum Fault {
     LoseReply(Status),
     /// Does nothing and never answers.
     Hang,
+    /// Answers nothing, and does its work after this time even when its caller has given up.
+    Late(Duration),
 }
 
 /// A call as it came in.
@@ -50,6 +54,9 @@ pub(crate) struct Call {
 pub(crate) struct Script {
     faults: Mutex<HashMap<Step, VecDeque<Fault>>>,
     calls: Mutex<Vec<Call>>,
+    /// How many calls are answered before the process that makes them is dead, and whether the next one still does its
+    /// work. Calls of the dead do nothing.
+    dies: Mutex<Option<(usize, bool)>>,
     /// Whether every call waits once before and once after its work.
     pub(crate) slow: AtomicBool,
 }
@@ -58,6 +65,22 @@ impl Script {
     /// The next call of this step, not counting those that have a fault already, fails like this.
     pub(crate) fn fail(&self, step: Step, fault: Fault) {
         self.faults.lock().unwrap().entry(step).or_default().push_back(fault);
+    }
+
+    /// The process that makes the calls dies after so many more, in the middle of the next one: before or after its work.
+    pub(crate) fn die_after(&self, calls: usize, worked: bool) {
+        *self.dies.lock().unwrap() = Some((calls, worked));
+    }
+
+    /// What becomes of the next call for the death of its caller.
+    fn death(&self) -> Option<Fault> {
+        let mut dies = self.dies.lock().unwrap();
+        let (calls, worked) = dies.as_mut()?;
+        if let Some(left) = calls.checked_sub(1) {
+            *calls = left;
+            return None;
+        }
+        Some(if std::mem::take(worked) { Fault::Late(Duration::ZERO) } else { Fault::Hang })
     }
 
     /// Drops the faults that did not come to pass.
@@ -75,16 +98,20 @@ impl Script {
         self.calls().into_iter().map(|call| (call.step, call.name)).collect()
     }
 
-    async fn run<M, R>(
+    async fn run<M: Send + 'static, R: Send + 'static>(
         &self,
         step: Step,
         name: &str,
         request: Request<M>,
-        work: impl FnOnce(M) -> Result<R, Status>,
+        work: impl FnOnce(M) -> Result<R, Status> + Send + 'static,
     ) -> Result<Response<R>, Status> {
         let deadline = request.extensions().get::<Deadline>().copied();
-        self.calls.lock().unwrap().push(Call { step, name: name.to_owned(), deadline });
+        // When the reconciler looks is its own affair.
+        if step != Step::List {
+            self.calls.lock().unwrap().push(Call { step, name: name.to_owned(), deadline });
+        }
         let fault = self.faults.lock().unwrap().get_mut(&step).and_then(VecDeque::pop_front);
+        let fault = self.death().or(fault);
         self.wait().await;
         let reply = match fault {
             None => work(request.into_inner()),
@@ -94,6 +121,13 @@ impl Script {
                 Err(status)
             }
             Some(Fault::Hang) => pending().await,
+            Some(Fault::Late(time)) => {
+                tokio::spawn(async move {
+                    tokio::time::sleep(time).await;
+                    drop(work(request.into_inner()));
+                });
+                pending().await
+            }
         };
         self.wait().await;
         reply.map(Response::new)
@@ -116,7 +150,7 @@ impl Script {
 #[derive(Debug)]
 pub(crate) struct FakeCatalog {
     pub(crate) script: Arc<Script>,
-    pub(crate) books: Mutex<BTreeMap<String, catalog::Book>>,
+    pub(crate) books: Arc<Mutex<BTreeMap<String, catalog::Book>>>,
 }
 
 impl FakeCatalog {
@@ -126,7 +160,7 @@ impl FakeCatalog {
             let (sku, title) = (seed::sku(id), format!("Title {id}"));
             (sku.clone(), catalog::Book { id, sku, title, author_id: 1, price, version: 1 })
         });
-        Self { script: Arc::clone(script), books: Mutex::new(books.collect()) }
+        Self { script: Arc::clone(script), books: Arc::new(Mutex::new(books.collect())) }
     }
 
     /// Changes a book from now on.
@@ -141,8 +175,9 @@ impl CatalogService for FakeCatalog {
         &self,
         request: Request<catalog::BatchGetBooksRequest>,
     ) -> Result<Response<catalog::BatchGetBooksResponse>, Status> {
-        let work = |request: catalog::BatchGetBooksRequest| {
-            let books = self.books.lock().unwrap();
+        let books = Arc::clone(&self.books);
+        let work = move |request: catalog::BatchGetBooksRequest| {
+            let books = books.lock().unwrap();
             let books = request.skus.iter().filter_map(|sku| books.get(sku).cloned()).collect();
             Ok(catalog::BatchGetBooksResponse { books, ..Default::default() })
         };
@@ -154,13 +189,14 @@ impl CatalogService for FakeCatalog {
 #[derive(Debug)]
 pub(crate) struct FakeInventory {
     pub(crate) script: Arc<Script>,
-    shelves: Mutex<Shelves>,
+    shelves: Arc<Mutex<Shelves>>,
 }
 
 #[derive(Debug, Default)]
 struct Shelves {
     in_stock: BTreeMap<String, i32>,
     reservations: HashMap<String, Reserved>,
+    starts: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -171,9 +207,27 @@ struct Reserved {
 
 impl FakeInventory {
     pub(crate) fn new(script: &Arc<Script>) -> Self {
-        let in_stock = (1..=seed::BOOKS).map(|id| (seed::sku(id), seed::STOCK)).collect();
-        let shelves = Mutex::new(Shelves { in_stock, reservations: HashMap::new() });
-        Self { script: Arc::clone(script), shelves }
+        Self { script: Arc::clone(script), shelves: Arc::new(Mutex::new(Shelves::new(1))) }
+    }
+
+    /// The same inventory, called by somebody else.
+    pub(crate) fn called_by(&self, script: &Arc<Script>) -> Self {
+        Self { script: Arc::clone(script), shelves: Arc::clone(&self.shelves) }
+    }
+
+    /// Ends and starts anew: all is as at the first start.
+    pub(crate) fn restart(&self) {
+        let mut shelves = self.shelves.lock().unwrap();
+        *shelves = Shelves::new(shelves.starts + 1);
+    }
+
+    /// Lets the time of all that is held run out.
+    pub(crate) fn expire_all(&self) {
+        for (name, state) in self.states() {
+            if state == State::Held {
+                self.expire(&name);
+            }
+        }
     }
 
     /// Sets the units of a book that can be reserved.
@@ -204,6 +258,32 @@ impl FakeInventory {
 }
 
 impl Shelves {
+    fn new(starts: u32) -> Self {
+        let in_stock = (1..=seed::BOOKS).map(|id| (seed::sku(id), seed::STOCK)).collect();
+        Self { in_stock, reservations: HashMap::new(), starts }
+    }
+
+    /// A page that begins at the reservation after the one that the token names.
+    fn list(&self, request: &inventory::ListReservationsRequest) -> inventory::ListReservationsResponse {
+        let mut names: Vec<_> = self.reservations.keys().collect();
+        names.sort_unstable();
+        let wanted = |name: &&&String| {
+            let state = self.reservations[**name].state.into();
+            request.states.contains(&state) && name.starts_with(&request.order_id_prefix)
+        };
+        let after = names.into_iter().filter(|name| **name > request.page_token);
+        let mut page: Vec<_> = after.take(3).collect();
+        let next_page_token = if page.len() == 3 { page[2].clone() } else { String::new() };
+        page.retain(|name| wanted(&name));
+        let reservation =
+            |name: &String| inventory::Reservation { order_id: name.clone(), ..Default::default() };
+        inventory::ListReservationsResponse {
+            reservations: page.into_iter().map(reservation).collect(),
+            next_page_token,
+            instance_id: self.starts.to_string(),
+        }
+    }
+
     fn reserve(&mut self, request: inventory::ReserveStockRequest) -> Result<State, Status> {
         let mut lines = BTreeMap::new();
         for line in request.lines {
@@ -266,13 +346,23 @@ fn missing() -> Status {
 
 #[tonic::async_trait]
 impl InventoryService for FakeInventory {
+    async fn list_reservations(
+        &self,
+        request: Request<inventory::ListReservationsRequest>,
+    ) -> Result<Response<inventory::ListReservationsResponse>, Status> {
+        let shelves = Arc::clone(&self.shelves);
+        let work = move |request| Ok(shelves.lock().unwrap().list(&request));
+        self.script.run(Step::List, "", request, work).await
+    }
+
     async fn reserve_stock(
         &self,
         request: Request<inventory::ReserveStockRequest>,
     ) -> Result<Response<inventory::ReserveStockResponse>, Status> {
         let name = request.get_ref().order_id.clone();
-        let work = |request| {
-            let state = self.shelves.lock().unwrap().reserve(request)?.into();
+        let shelves = Arc::clone(&self.shelves);
+        let work = move |request| {
+            let state = shelves.lock().unwrap().reserve(request)?.into();
             Ok(inventory::ReserveStockResponse {
                 reservation_id: "res_1".to_owned(),
                 state,
@@ -287,8 +377,9 @@ impl InventoryService for FakeInventory {
         request: Request<inventory::ConfirmReservationRequest>,
     ) -> Result<Response<inventory::ConfirmReservationResponse>, Status> {
         let name = request.get_ref().order_id.clone();
-        let work = |_| {
-            self.shelves.lock().unwrap().confirm(&name)?;
+        let (shelves, own) = (Arc::clone(&self.shelves), name.clone());
+        let work = move |_| {
+            shelves.lock().unwrap().confirm(&own)?;
             Ok(inventory::ConfirmReservationResponse::default())
         };
         self.script.run(Step::Confirm, &name, request, work).await
@@ -299,8 +390,9 @@ impl InventoryService for FakeInventory {
         request: Request<inventory::ReleaseReservationRequest>,
     ) -> Result<Response<inventory::ReleaseReservationResponse>, Status> {
         let name = request.get_ref().order_id.clone();
-        let work = |_| {
-            self.shelves.lock().unwrap().end(&name, State::Released)?;
+        let (shelves, own) = (Arc::clone(&self.shelves), name.clone());
+        let work = move |_| {
+            shelves.lock().unwrap().end(&own, State::Released)?;
             Ok(inventory::ReleaseReservationResponse::default())
         };
         self.script.run(Step::Release, &name, request, work).await

@@ -5,9 +5,11 @@
 
 mod abandoned;
 mod cancel;
+mod failures;
 mod fakes;
 mod model;
 mod place;
 mod read;
+mod reconcile;
 mod shop;
 mod watch;

@@ -52,8 +52,8 @@ struct Known {
 
 impl Model {
     fn left(&self) -> i32 {
-        let placed = self.0.values().filter(|known| known.state == OrderState::Placed);
-        STOCK - placed.map(|known| known.copies).sum::<i32>()
+        let with_units = self.0.values().filter(|known| known.state != OrderState::Cancelled);
+        STOCK - with_units.map(|known| known.copies).sum::<i32>()
     }
 
     async fn place(&mut self, shop: &Shop, request: u8, copies: i32, fault: Option<(Step, bool)>) {
@@ -85,12 +85,11 @@ impl Model {
             shop.script.fail(Step::Release, Fault::Refuse(Status::unavailable("away")));
         }
         let result = shop.cancel(&known.id).await;
-        if away && known.state == OrderState::Placed {
-            refused(result, Reason::UpstreamUnavailable);
-        } else {
-            known.state = OrderState::Cancelled;
-            assert_eq!(result.unwrap().state(), OrderState::Cancelled);
-        }
+        known.state = match known.state {
+            OrderState::Placed | OrderState::Cancelling if away => OrderState::Cancelling,
+            _ => OrderState::Cancelled,
+        };
+        assert_eq!(result.unwrap().state(), known.state);
         shop.script.heal();
     }
 

@@ -36,6 +36,17 @@ impl Shop {
         Self { ordering, catalog, inventory, script }
     }
 
+    /// The shop after ordering was killed and started anew. What the killed one calls from now on does nothing.
+    pub(crate) fn kill_ordering(&self) -> Self {
+        self.script.die_after(0, false);
+        let script = Arc::new(Script::default());
+        let catalog = Arc::new(FakeCatalog::new(&script));
+        let inventory = Arc::new(self.inventory.called_by(&script));
+        let config = Config { release_timeout: Duration::from_millis(1), ..Config::default() };
+        let ordering = Ordering::new(&config, catalog.clone(), inventory.clone());
+        Self { ordering, catalog, inventory, script }
+    }
+
     pub(crate) async fn send(&self, request: pb::PlaceOrderRequest) -> Result<pb::Order, Status> {
         let reply = self.ordering.place_order(Request::new(request)).await?;
         Ok(reply.into_inner().order.unwrap())
@@ -76,10 +87,17 @@ impl Shop {
         ids.take_while(|id| *id != seed::order_id(seed::ORDERS)).collect()
     }
 
+    /// Compares the books with inventory's for so long. Needs a clock that stands still.
+    pub(crate) async fn reconcile(&self, time: Duration) {
+        let reconciler = tokio::spawn(self.ordering.clone().reconcile());
+        tokio::time::sleep(time).await;
+        reconciler.abort();
+    }
+
     /// Lets everything that goes on come to its end, and checks what must hold then: sold are the units of the placed
     /// orders and no others, and none are held. Needs a clock that stands still.
     pub(crate) async fn settle(&self) {
-        tokio::time::sleep(Duration::from_secs(600)).await;
+        self.reconcile(Duration::from_secs(600)).await;
         let mut placed = BTreeSet::new();
         for id in self.made().await {
             let order = self.get(&id, pb::OrderView::History).await.unwrap();

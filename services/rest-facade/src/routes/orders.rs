@@ -102,7 +102,8 @@ pub(super) async fn list_orders(CallWithQuery(call): CallWithQuery) -> Result<Re
 /// Place an order
 ///
 /// Prices come from the catalog, units from stock. Placed once per `Idempotency-Key`, however often it is sent: the same
-/// key with the same content returns the order of the first time, again with 201.
+/// key with the same content returns the order of the first time, again with 201. A key is remembered as long as its
+/// order; that of a refused request is not.
 #[utoipa::path(
     post,
     path = "/api/v1/orders",
@@ -177,7 +178,8 @@ pub(super) async fn get_order(CallWithQuery(call): CallWithQuery) -> Result<Resp
 
 /// Cancel an order
 ///
-/// Gives its units back. Cancelling twice is harmless. There is no body.
+/// Gives its units back. While stock can't be reached the order is CANCELLING, and is CANCELLED as soon as the units are
+/// back. Cancelling twice is harmless. There is no body.
 #[utoipa::path(
     post,
     path = "/api/v1/orders/{orderId}/cancel",
@@ -186,7 +188,7 @@ pub(super) async fn get_order(CallWithQuery(call): CallWithQuery) -> Result<Resp
     responses(
         (status = 200, description = "The order as cancelled, without its lines", body = Order),
         (status = 404, description = "ORDER_NOT_FOUND"),
-        (status = 409, description = "ORDER_SHIPPED"),
+        (status = 409, description = "ORDER_SHIPPED, REQUEST_IN_PROGRESS"),
     ),
 )]
 pub(super) async fn cancel_order(call: Call) -> Result<Response, Problem> {

@@ -17,7 +17,9 @@ pub(super) enum OrderState {
     Placed,
     /// On its way: it can't be cancelled any more.
     Shipped,
-    /// Cancelled: units were given back.
+    /// Being cancelled, for good: units go back as soon as inventory takes them.
+    Cancelling,
+    /// Cancelled: it has no units any more.
     Cancelled,
     /// This server can't tell.
     Unspecified,
@@ -29,6 +31,7 @@ impl From<pb::OrderState> for OrderState {
             pb::OrderState::Pending => Self::Pending,
             pb::OrderState::Placed => Self::Placed,
             pb::OrderState::Shipped => Self::Shipped,
+            pb::OrderState::Cancelling => Self::Cancelling,
             pb::OrderState::Cancelled => Self::Cancelled,
             pb::OrderState::Unspecified => Self::Unspecified,
         }
@@ -183,7 +186,8 @@ pub(super) struct OrderEvent<'a> {
     #[serde(serialize_with = "reply::promised")]
     #[schema(value_type = String, format = DateTime)]
     occurred_at: Option<Time>,
-    /// What, as an upper-case word: PLACED, PACKED, SCANNED, SHIPPED, CANCELLED and others; expect new ones.
+    /// What, as an upper-case word: PLACED, PACKED, SCANNED, SHIPPED, CANCELLING, CANCELLED and others;
+    /// expect new ones.
     kind: &'a str,
     /// Who or what caused it.
     actor: &'a str,
