@@ -302,7 +302,7 @@ async fn a_panic_of_a_handler_costs_its_own_call_only() {
 /// A server without ports that waits for this work.
 fn waits_for(work: &Work, grace_s: f64) -> (Shutdown, tokio::task::JoinHandle<std::io::Result<()>>) {
     let shutdown = Shutdown::new();
-    let server = Server::new(ServerConfig { grace_s, threads: 1, ..config() }, shutdown.clone());
+    let server = Server::new(ServerConfig { grace_s, ..config() }, shutdown.clone());
     (shutdown, tokio::spawn(server.work(work.clone()).run()))
 }
 
