@@ -26,8 +26,8 @@ use crate::http::{self, Reply, Version, connect};
 use crate::parity::{grpc, message};
 
 pub(crate) const CATALOG: &str = "bookstore.catalog.v1.CatalogService";
-const INVENTORY: &str = "bookstore.inventory.v1.InventoryService";
-const ORDERING: &str = "bookstore.ordering.v1.OrderingService";
+pub(crate) const INVENTORY: &str = "bookstore.inventory.v1.InventoryService";
+pub(crate) const ORDERING: &str = "bookstore.ordering.v1.OrderingService";
 
 pub(crate) const GET_DETAIL: &str = "/bookstore.catalog.v1.CatalogService/GetBookDetail";
 

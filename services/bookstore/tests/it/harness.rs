@@ -175,6 +175,9 @@ pub(crate) struct Suite {
 /// More than one page of the largest size.
 const BOOKS: &str = "--books=1200";
 
+/// So often that no test waits for it for long.
+const RECONCILE: &str = "--reconcile-interval=0.2";
+
 /// The same on every machine.
 const THREADS: &str = "--threads=2";
 
@@ -218,7 +221,8 @@ impl Suite {
         let catalog_at = catalog.address("catalog").await;
         let catalog_url = format!("--catalog-url=http://{catalog_at}");
 
-        let mut ordering = Process::start(&["ordering", "--port=0", THREADS, &catalog_url, &inventory_url]);
+        let mut ordering =
+            Process::start(&["ordering", "--port=0", THREADS, RECONCILE, &catalog_url, &inventory_url]);
         let ordering_at = ordering.address("ordering").await;
         let ordering_url = format!("--ordering-url=http://{ordering_at}");
 

@@ -14,6 +14,7 @@ mod compare;
 mod grpc;
 mod harness;
 mod http;
+mod killed;
 mod outage;
 mod parity;
 mod shutdown;

@@ -128,6 +128,7 @@ impl Teller {
         let number = TOLD.fetch_add(1, Ordering::Relaxed);
         let names = [
             ("key", json!(format!("key-{number}"))),
+            ("longest", json!(format!("{:r<255}", format!("key-{number}-")))),
             ("sku", json!(proto::seed::sku(1_000_000 + 2 * number))),
             ("other_sku", json!(proto::seed::sku(1_000_001 + 2 * number))),
         ];

@@ -41,16 +41,18 @@ async fn leaving_while_prices_are_asked_for_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn leaving_later_does_not_stop_the_order() {
+    let mut stayed = false;
     for turns in 3..TURNS {
         let shop = Shop::new();
         shop.script.slow.store(true, Ordering::Relaxed);
-        leave(shop.place("a", &[(1, 2)]), turns).await;
+        stayed = leave(shop.place("a", &[(1, 2)]), turns).await.is_some();
         shop.settle().await;
         let made = shop.made().await;
         let order = shop.place("a", &[(1, 2)]).await.unwrap();
         assert_eq!((made, order.state()), (vec![order.order_id], OrderState::Placed), "{turns}");
         assert_eq!(shop.inventory.in_stock(1), seed::STOCK - 2);
     }
+    assert!(stayed, "there is no later point to leave at");
 }
 
 #[tokio::test(start_paused = true)]

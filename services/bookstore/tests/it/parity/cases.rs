@@ -1,8 +1,8 @@
 //! The table. An input is a message of the contract, and a value is a reply as JSON has it, of which a case names what
 //! matters.
 //!
-//! In both, `$key` is a text, and `$sku` and `$other_sku` are the SKUs of books that nobody has added yet, all of them
-//! new for each telling of a case; other names stand for what an earlier step of the case kept. A name ends its text.
+//! In both, `$key` is a text, `$longest` one of 255 characters, and `$sku` and `$other_sku` are the SKUs of books that
+//! nobody has added yet, all of them new for each telling of a case; other names stand for what an earlier step of the case kept. A name ends its text.
 
 mod keeping;
 mod ordering;

@@ -93,6 +93,7 @@ pub(in crate::parity) fn ordering() -> Vec<Case> {
             fields(&["lines"]),
         ),
         one("an order without a name", "PlaceOrder", order(json!({"request_id": ""})), fields(&["request_id"])),
+        one("an order with the longest name", "PlaceOrder", order(json!({"request_id": "$longest"})), is(json!({"state": "PLACED"}))),
         one("an order with a long name", "PlaceOrder", order(json!({"request_id": "r".repeat(256)})), fields(&["request_id"])),
         one(
             "an order to nowhere",
