@@ -168,6 +168,8 @@ pub(crate) struct Suite {
     pub(crate) processes: Vec<Process>,
     pub(crate) rest: SocketAddr,
     pub(crate) graphql: SocketAddr,
+    /// Where each process shows its metrics.
+    pub(crate) metrics: Vec<SocketAddr>,
     grpc: [SocketAddr; 3],
     web: [SocketAddr; 3],
 }
@@ -208,8 +210,9 @@ impl Suite {
     }
 
     async fn up(settings: &[&str]) -> Self {
-        let (process, http, grpc) = up(&[&[BOOKS], settings].concat()).await;
-        Self { processes: vec![process], rest: http, graphql: http, grpc: [grpc; 3], web: [http; 3] }
+        let (mut process, http, grpc) = up(&[&[BOOKS], settings].concat()).await;
+        let metrics = vec![process.address("Metrics").await];
+        Self { processes: vec![process], rest: http, graphql: http, metrics, grpc: [grpc; 3], web: [http; 3] }
     }
 
     async fn apart(settings: &[&str]) -> Self {
@@ -230,13 +233,14 @@ impl Suite {
             |name| Process::start(&[name, "--port=0", THREADS, &catalog_url, &inventory_url, &ordering_url]);
         let (mut graphql, mut rest) = (edge("graphql-bff"), edge("rest-facade"));
         let services = [catalog_at, inventory_at, ordering_at];
-        Self {
-            rest: rest.address("rest-facade").await,
-            graphql: graphql.address("graphql-bff").await,
-            grpc: services,
-            web: services,
-            processes: vec![inventory, catalog, ordering, graphql, rest],
+        let (rest_at, graphql_at) = (rest.address("rest-facade").await, graphql.address("graphql-bff").await);
+        let mut processes = vec![inventory, catalog, ordering, graphql, rest];
+        let names = ["inventory", "catalog", "ordering", "graphql-bff", "rest-facade"];
+        let mut metrics = Vec::new();
+        for (process, name) in processes.iter_mut().zip(names) {
+            metrics.push(process.address(&format!("{name}: metrics")).await);
         }
+        Self { processes, rest: rest_at, graphql: graphql_at, metrics, grpc: services, web: services }
     }
 
     /// Where the service with this full name speaks gRPC.

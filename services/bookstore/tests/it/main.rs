@@ -15,6 +15,7 @@ mod grpc;
 mod harness;
 mod http;
 mod killed;
+mod metrics;
 mod outage;
 mod parity;
 mod shutdown;
