@@ -1,6 +1,6 @@
 //! One vocabulary of refusals for every API style.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use tonic::{Code, Status};
@@ -212,6 +212,20 @@ pub fn field_errors(status: &Status) -> Vec<FieldError> {
     })
 }
 
+/// The facts for programs that a refused call carries in `ErrorInfo.metadata`, such as the SKU that is out of stock, by
+/// their names in camelCase. At most ten, and none over 200 bytes: what is more is left out.
+pub fn facts(status: &Status) -> BTreeMap<String, String> {
+    const MOST: usize = 10;
+    const LONGEST: usize = 200;
+    if status.details().is_empty() {
+        return BTreeMap::new();
+    }
+    let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN);
+    let facts: BTreeMap<_, _> = info.map(|info| info.metadata.into_iter().collect()).unwrap_or_default();
+    let short = |(name, value): &(String, String)| name.len().max(value.len()) <= LONGEST;
+    facts.into_iter().filter(short).take(MOST).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,6 +248,21 @@ mod tests {
         let fields = field_errors(&status);
         assert_eq!(fields.len(), 1);
         assert_eq!(fields.first().map(|f| f.field.as_str()), Some("lines[3].quantity"));
+    }
+
+    #[test]
+    fn facts_are_few_and_short() {
+        let refusal = out_of_stock("9790000000018", 3, 2);
+        let expected = [("inStock", "2"), ("sku", "9790000000018"), ("wanted", "3")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(facts(&refusal.clone().into()), BTreeMap::from(expected));
+
+        let many = (0..20).fold(refusal, |refusal, n| refusal.with(&format!("x{n:02}"), n));
+        let many = many.with("a", "a".repeat(201));
+        let many = facts(&many.into());
+        assert_eq!(many.len(), 10);
+        assert!(many.contains_key("inStock") && !many.contains_key("a"), "{many:?}");
+        assert!(facts(&Status::not_found("no details")).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod upload;
 
 use std::sync::Arc;
 
-pub use error::{DOMAIN, FieldError, Reason, Refusal, field_errors, out_of_stock};
+pub use error::{DOMAIN, FieldError, Reason, Refusal, facts, field_errors, out_of_stock};
 pub use upload::upload;
 
 /// The encoded `FileDescriptorSet` of all contracts with what they import, for server reflection.

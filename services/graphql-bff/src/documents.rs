@@ -2,6 +2,7 @@
 //! not be parsed and checked again: that is most of what a small operation costs.
 
 mod generations;
+mod typenames;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -11,7 +12,7 @@ use async_graphql::parser::types::{
     SelectionSet,
 };
 use async_graphql::registry::{MetaType, Registry};
-use async_graphql::{Name, Positioned, Request, Response, Variables};
+use async_graphql::{Name, Positioned, Request, Response, Value, Variables};
 use chassis::metrics::Series;
 use futures_util::FutureExt;
 use proto::Reason;
@@ -21,7 +22,7 @@ use self::generations::Generations;
 use crate::counts::{Counts, Outcome};
 use crate::error::{Rejection, all_because};
 use crate::schema::Schema;
-use crate::{Limits, OPERATIONS, guard, inputs, schema};
+use crate::{Limits, OPERATIONS, guard, inputs, order, schema};
 
 /// A document is checked once for each of its operations, so they must be few.
 const MAX_OPERATIONS: usize = 10;
@@ -79,8 +80,15 @@ impl Document {
         }
     }
 
-    fn definition(&self, operation: &Operation) -> Option<&Positioned<OperationDefinition>> {
-        match (&self.parsed.operations, &operation.name) {
+    /// Puts what the operation with this name brought into the order that it asks for.
+    pub(crate) fn sort(&self, name: Option<&Name>, data: &mut Value) {
+        if let Some(definition) = self.definition(name) {
+            order::sort(data, &self.parsed, &definition.node.selection_set.node);
+        }
+    }
+
+    fn definition(&self, name: Option<&Name>) -> Option<&Positioned<OperationDefinition>> {
+        match (&self.parsed.operations, name) {
             (DocumentOperations::Single(only), _) => Some(only),
             (DocumentOperations::Multiple(all), Some(name)) => all.get(name),
             (DocumentOperations::Multiple(_), None) => None,
@@ -165,7 +173,7 @@ impl Documents {
         operation: &Operation,
         variables: &mut Variables,
     ) -> Result<(), Rejection> {
-        let Some(definition) = document.definition(operation) else { return Ok(()) };
+        let Some(definition) = document.definition(operation.name.as_ref()) else { return Ok(()) };
         inputs::check_variables(&self.types, &definition.node, variables).map_err(Rejection::fields)?;
         let cost = match operation.cost {
             Some(cost) => cost,
@@ -209,8 +217,10 @@ impl Documents {
             return Err(too_complex(format!("the document has over {MAX_FRAGMENTS} fragments")));
         }
         let operations = self.measure(&parsed)?;
+        let checkable = typenames::checkable(&parsed)
+            .map_err(|errors| Rejection::graphql(all_because(errors, Reason::InvalidQuery)))?;
         for (name, operation) in parsed.operations.iter() {
-            self.check_operation(&parsed, name, &operation.node)?;
+            self.check_operation(&parsed, &checkable, name, &operation.node)?;
         }
         Ok(Document { operations, parsed, bytes: text.len() })
     }
@@ -256,6 +266,7 @@ impl Documents {
     fn check_operation(
         &self,
         parsed: &ExecutableDocument,
+        checkable: &ExecutableDocument,
         name: Option<&Name>,
         operation: &OperationDefinition,
     ) -> Result<(), Rejection> {
@@ -266,7 +277,7 @@ impl Documents {
         }
         let mut request = Request::new(String::new()).variables(samples.clone());
         request.operation_name = name.map(ToString::to_string);
-        request.set_parsed_query(parsed.clone());
+        request.set_parsed_query(checkable.clone());
         // Nothing waits in it: it stops before it runs.
         let Response { errors, .. } = self.checker.execute(request).now_or_never().unwrap_or_default();
         if !errors.is_empty() {

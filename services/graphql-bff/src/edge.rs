@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
-use async_graphql::{Request, Variables};
+use async_graphql::{Name, Request, Response, Variables};
 use chassis::call::TraceParent;
 use chassis::metrics::Timer;
 use chassis::{Deadline, Shutdown};
@@ -66,7 +66,22 @@ pub(crate) struct Prepared {
     pub(crate) ty: OperationType,
     request: Request,
     loads: Arc<Loads>,
+    asked: Asked,
     timer: Timer<Outcome>,
+}
+
+/// An operation of a document.
+struct Asked {
+    document: Arc<Document>,
+    operation: Option<Name>,
+}
+
+impl Asked {
+    /// What it brought, as it goes back.
+    fn reply(&self, mut response: Response) -> Reply {
+        self.document.sort(self.operation.as_ref(), &mut response.data);
+        Reply::ran(response)
+    }
 }
 
 /// The edge: everything that its requests share.
@@ -105,7 +120,7 @@ impl Edge {
     ) -> Result<Prepared, Rejection> {
         let mut timer = self.counts.begin();
         match self.check(parameters, way, deadline, trace, &mut timer) {
-            Ok((ty, request, loads)) => Ok(Prepared { ty, request, loads, timer }),
+            Ok((ty, request, loads, asked)) => Ok(Prepared { ty, request, loads, asked, timer }),
             Err(rejection) => {
                 timer.end(Outcome::Refused);
                 Err(rejection)
@@ -120,7 +135,7 @@ impl Edge {
         deadline: Deadline,
         trace: Option<TraceParent>,
         timer: &mut Timer<Outcome>,
-    ) -> Result<(OperationType, Request, Arc<Loads>), Rejection> {
+    ) -> Result<(OperationType, Request, Arc<Loads>, Asked), Rejection> {
         let Parameters { query, operation_name, mut variables, extensions } = parameters;
         let persisted = PersistedQuery::of(extensions)?;
         let document = self.document(query, persisted, way)?;
@@ -146,17 +161,18 @@ impl Edge {
         let mut request = Request::new(String::new()).variables(variables).data(Arc::clone(&loads));
         request.operation_name = operation.name.as_ref().map(ToString::to_string);
         request.set_parsed_query(document.parsed.clone());
-        Ok((operation.ty, request, loads))
+        let (ty, operation) = (operation.ty, operation.name.clone());
+        Ok((ty, request, loads, Asked { document, operation }))
     }
 
     /// Runs a query or mutation. When the time is over its calls are dropped.
     pub(crate) async fn run(&self, prepared: Prepared) -> Result<Reply, Rejection> {
-        let Prepared { request, loads, timer, .. } = prepared;
+        let Prepared { request, loads, asked, timer, .. } = prepared;
         let deadline = loads.caller.deadline.unwrap_or_else(|| self.deadline());
         let work = Driver::new(loads).run(self.schema.execute(request));
         match tokio::time::timeout_at(deadline.0, work).await {
             Ok(response) => {
-                let reply = Reply::ran(response);
+                let reply = asked.reply(response);
                 timer.end(Outcome::of(&reply));
                 Ok(reply)
             }
@@ -169,22 +185,22 @@ impl Edge {
 
     /// Runs a subscription as a stream of replies, which ends with the first that failed.
     pub(crate) fn stream(&self, prepared: Prepared) -> impl Stream<Item = Reply> + Send + use<> {
-        let Prepared { request, loads, timer, .. } = prepared;
+        let Prepared { request, loads, asked, timer, .. } = prepared;
         let replies = Driver::new(loads).stream(self.schema.execute_stream(request));
-        let running = (Box::pin(replies), timer, self.counts.subscriptions.enter());
+        let running = (Box::pin(replies), asked, timer, self.counts.subscriptions.enter());
         stream::unfold(Some(running), async |running| {
-            let (mut replies, timer, alive) = running?;
+            let (mut replies, asked, timer, alive) = running?;
             let Some(response) = replies.next().await else {
                 timer.end(Outcome::Complete);
                 return None;
             };
-            let reply = Reply::ran(response);
+            let reply = asked.reply(response);
             if reply.failed() {
                 // Nothing comes after a failure; don't wait for the far side to find out.
                 timer.end(Outcome::Failed);
                 return Some((reply, None));
             }
-            Some((reply, Some((replies, timer, alive))))
+            Some((reply, Some((replies, asked, timer, alive))))
         })
     }
 

@@ -1,7 +1,8 @@
 //! The only mapping from the suite's refusals to GraphQL errors.
 //!
-//! Every error carries `extensions: { reason, code, fields? }`: the reason and gRPC code that the other API styles give
-//! for the same refusal, and for `INVALID_FIELD` each field with the rule that it breaks, spelled as in the schema.
+//! Every error carries `extensions: { reason, code, fields?, metadata? }`: the reason and gRPC code that the other API
+//! styles give for the same refusal, for `INVALID_FIELD` each field with the rule that it breaks, spelled as in the
+//! schema, and the facts that go with the reason.
 
 use async_graphql::parser::types::Field;
 use async_graphql::{
@@ -127,7 +128,16 @@ pub(crate) fn of_status(status: &Status, names: Names) -> ServerError {
             tracing::error!(code = ?status.code(), message = status.message(), "a call failed");
             error(Reason::Internal, "internal error")
         }
-        reason => error(reason, status.message()),
+        reason => {
+            let mut error = error(reason, status.message());
+            let facts = proto::facts(status).into_iter();
+            let facts: IndexMap<_, _> =
+                facts.map(|(name, value)| (Name::new(name), Value::String(value))).collect();
+            if let Some(extensions) = error.extensions.as_mut().filter(|_| !facts.is_empty()) {
+                extensions.set("metadata", Value::Object(facts));
+            }
+            error
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod http;
 mod inputs;
 mod load;
 mod operations;
+mod order;
 mod reply;
 mod schema;
 mod socket;

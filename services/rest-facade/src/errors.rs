@@ -1,6 +1,7 @@
 //! Every refusal as REST tells it: the only mapping from reasons to HTTP, and from the contract's field names to JSON's.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -19,12 +20,13 @@ pub(crate) struct Problem {
     reason: Reason,
     detail: Cow<'static, str>,
     fields: Vec<FieldError>,
+    facts: BTreeMap<String, String>,
 }
 
 impl Problem {
     /// A problem with a text for people.
     pub(crate) fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason, detail: detail.into(), fields: Vec::new() }
+        Self { reason, detail: detail.into(), fields: Vec::new(), facts: BTreeMap::new() }
     }
 
     /// `INVALID_FIELD` for one field, header or parameter, spelled as the caller sends it.
@@ -40,7 +42,7 @@ impl Problem {
     /// `INVALID_FIELD` for one or more fields.
     pub(crate) fn fields(fields: Vec<FieldError>) -> Self {
         let detail = fields.iter().map(|f| format!("{}: {}", f.field, f.rule)).collect::<Vec<_>>().join("; ");
-        Self { reason: Reason::InvalidField, detail: detail.into(), fields }
+        Self { fields, ..Self::new(Reason::InvalidField, detail) }
     }
 
     /// The deadline passed.
@@ -83,6 +85,7 @@ impl Problem {
             status: status.as_u16(),
             detail: &self.detail,
             reason: self.reason.as_str(),
+            metadata: &self.facts,
             errors: self.fields.iter().map(|f| FieldProblem { field: &f.field, rule: &f.rule }).collect(),
         }
     }
@@ -118,7 +121,7 @@ impl From<Status> for Problem {
             tracing::warn!("{:?}: {}", refused.code(), refused.message());
             return Self::new(reason, title(status(reason)).to_ascii_lowercase());
         }
-        Self::new(reason, refused.message().to_owned())
+        Self { facts: proto::facts(&refused), ..Self::new(reason, refused.message().to_owned()) }
     }
 }
 
@@ -159,6 +162,10 @@ pub(crate) struct ProblemDocument<'a> {
     detail: &'a str,
     /// The same name in every API style: INVALID_FIELD, BOOK_NOT_FOUND, OUT_OF_STOCK and so on.
     reason: &'a str,
+    /// Facts for programs that go with the reason, at most ten: OUT_OF_STOCK has `sku`, `wanted` and `inStock`. Left
+    /// out when there are none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: &'a BTreeMap<String, String>,
     /// The fields, parameters or headers that break a rule, at most 20; left out when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem<'a>>,

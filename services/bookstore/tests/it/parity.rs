@@ -33,6 +33,8 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// The fields that break a rule, and the rules.
     pub(crate) fields: Vec<(String, String)>,
+    /// The facts that go with the reason.
+    pub(crate) facts: Value,
 }
 
 /// What a call came to, in words that all styles share.
@@ -55,6 +57,8 @@ enum Expect {
     Same(usize),
     /// Refused for this reason.
     Refused(&'static str),
+    /// Refused for this reason, with exactly these facts.
+    RefusedWith(&'static str, Value),
     /// Refused because exactly these fields break a rule.
     Fields(Vec<String>),
     /// As [`Expect::Is`], in the end.
@@ -163,6 +167,7 @@ impl Teller {
             }
             let expect = match &step.expect {
                 Expect::Is(value) => Expect::Is(self.filled(value)),
+                Expect::RefusedWith(reason, facts) => Expect::RefusedWith(reason, self.filled(facts)),
                 other => other.clone(),
             };
             check(&expect, &answer, &answers)
@@ -220,6 +225,9 @@ fn check(expect: &Expect, answer: &Answer, before: &[Answer]) -> Result<(), Stri
         (Expect::Refused(reason), Answer::Refused(refusal)) => {
             refusal.reason == *reason && refusal.fields.is_empty()
         }
+        (Expect::RefusedWith(reason, facts), Answer::Refused(refusal)) => {
+            refusal.reason == *reason && refusal.facts == *facts
+        }
         (Expect::Fields(fields), Answer::Refused(refusal)) => {
             refusal.reason == "INVALID_FIELD" && refusal.fields.iter().map(|(field, _)| field).eq(fields)
         }
@@ -263,7 +271,13 @@ fn agree(case: &Case, step: usize, one: &Answer, other: &Answer) -> Result<(), S
                     .map(|(field, rule)| if own_words { (field, String::new()) } else { (field, rule) })
                     .collect()
             };
-            if one.reason == other.reason && fields(one) == fields(other) {
+            // The names in facts are those of the case's own things, but they are of the same kinds.
+            let facts = |refusal: &Refusal| -> Vec<_> {
+                refusal.facts.as_object().into_iter().flat_map(Map::keys).cloned().collect()
+            };
+            // REST names a version by a tag, and is refused for the tag.
+            let same_facts = one.reason == "VERSION_MISMATCH" || facts(one) == facts(other);
+            if one.reason == other.reason && fields(one) == fields(other) && same_facts {
                 Ok(())
             } else {
                 Err(format!("{one:?} is not {other:?}"))

@@ -186,13 +186,25 @@ async fn a_book_that_inventory_does_not_know_has_none_in_stock() {
 #[tokio::test]
 async fn fields_come_back_in_the_order_they_were_asked_for() {
     let app = App::new();
-    let request = axum::http::Request::post("/graphql")
-        .header("content-type", "application/json")
-        .body(json!({ "query": "{ books(first: 1) { nodes { stock { inStock } id title author { born } } } }" }).to_string().into())
-        .unwrap();
-    let (_, _, body) = app.send(request).await;
-    assert_eq!(
-        String::from_utf8(body).unwrap(),
-        r#"{"data":{"books":{"nodes":[{"stock":{"inStock":7},"id":1,"title":"Book 1","author":{"born":1950}}]}}}"#
-    );
+    for (query, data) in [
+        (
+            "{ books(first: 1) { nodes { stock { inStock } id title author { born } } } }",
+            r#"{"books":{"nodes":[{"stock":{"inStock":7},"id":1,"title":"Book 1","author":{"born":1950}}]}}"#,
+        ),
+        (
+            r#"{ b: book(id: 1) { title } a: __typename c: reservation(id: "r") { reservationId } }"#,
+            r#"{"b":{"title":"Book 1"},"a":"Query","c":{"reservationId":"r"}}"#,
+        ),
+        (
+            "{ ...F z: __typename } fragment F on Query { b: book(id: 1) { title } ... { y: __typename } }",
+            r#"{"b":{"title":"Book 1"},"y":"Query","z":"Query"}"#,
+        ),
+    ] {
+        let request = axum::http::Request::post("/graphql")
+            .header("content-type", "application/json")
+            .body(json!({ "query": query }).to_string().into())
+            .unwrap();
+        let (_, _, body) = app.send(request).await;
+        assert_eq!(String::from_utf8(body).unwrap(), format!("{{\"data\":{data}}}"));
+    }
 }

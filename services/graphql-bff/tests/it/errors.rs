@@ -26,11 +26,63 @@ async fn a_refusal_of_a_service_keeps_its_reason_and_data_is_null_there() {
         assert_eq!(status, StatusCode::OK);
         assert_eq!(reply["data"], json!({ field: null }), "{reply}");
         let error = &reply["errors"][0];
-        assert_eq!(error["extensions"], json!({ "reason": reason, "code": code }), "{reply}");
+        let extensions = error["extensions"].as_object().unwrap();
+        assert_eq!((&extensions["reason"], &extensions["code"]), (&reason.into(), &code.into()), "{reply}");
         assert_eq!(error["path"], json!([field]));
         assert!(error["locations"][0]["line"].as_i64() > Some(0), "{reply}");
         assert!(!error["message"].as_str().unwrap().is_empty());
     }
+}
+
+#[tokio::test]
+async fn facts_that_go_with_a_reason_are_told() {
+    let out = proto::out_of_stock("9790000000018", 3, 2).into();
+    let app = App::over(Fake { inventory_fails: Some(out), ..Fake::default() }, &Default::default());
+    let query = "mutation { adjustStock(input: { sku: \"9790000000018\", delta: 1 }) { inStock } }";
+    let (_, reply) = app.query(query).await;
+    assert_eq!(
+        reply["errors"][0]["extensions"],
+        json!({
+            "reason": "OUT_OF_STOCK",
+            "code": "FAILED_PRECONDITION",
+            "metadata": { "sku": "9790000000018", "wanted": "3", "inStock": "2" },
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_typename_is_checked_like_any_field() {
+    let app = App::new();
+    for bad in [
+        "{ __typename @nonsense }",
+        "{ book(id: 1) { __typename @nonsense } }",
+        "{ ...F } fragment F on Query { ... { __typename @nonsense } }",
+        "{ __typename @skip }",
+        "{ __typename @skip(if: \"x\") }",
+        "{ __typename @include(if: true, x: 1) }",
+        "{ __typename @skip(if: true) @skip(if: false) }",
+        "query { __typename @skip(if: $a) }",
+        "query($a: Int!) { __typename @skip(if: $a) }",
+        "{ __typename(x: 1) }",
+        "{ __typename { a } }",
+    ] {
+        let (status, reply) = app.query(bad).await;
+        assert_eq!((status, reason(&reply).as_str()), (StatusCode::BAD_REQUEST, "INVALID_QUERY"), "{bad}");
+        assert!(reply["errors"][0]["locations"][0]["column"].as_i64() > Some(1), "{reply}");
+    }
+    assert_eq!(app.data("{ a: __typename @include(if: true) __typename }").await, {
+        json!({ "a": "Query", "__typename": "Query" })
+    });
+    assert_eq!(
+        app.data("{ a: __typename @skip(if: true) __typename }").await,
+        json!({ "__typename": "Query" })
+    );
+    let asked =
+        json!({ "query": "query($a: Boolean!) { __typename @skip(if: $a) }", "variables": { "a": false } });
+    assert_eq!(app.post(&asked).await.1, json!({ "data": { "__typename": "Query" } }));
+    // As deep as may be.
+    let deep = ["{ ", &"... { ".repeat(29), "__typename @include(if: true)", &" }".repeat(30)].concat();
+    assert_eq!(app.data(&deep).await, json!({ "__typename": "Query" }));
 }
 
 #[tokio::test]

@@ -102,6 +102,7 @@ pub(crate) fn refusal(name: &str, reply: &Reply) -> Refusal {
                 (field(name, error["field"].as_str().unwrap()), error["rule"].as_str().unwrap().to_owned())
             })
             .collect(),
+        facts: extensions.get("metadata").cloned().unwrap_or_else(|| json!({})),
     }
 }
 

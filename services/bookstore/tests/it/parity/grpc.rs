@@ -55,7 +55,9 @@ pub(crate) fn refusal(status: &tonic::Status) -> Refusal {
         proto::Reason::parse(&info.reason).unwrap_or_else(|| panic!("unknown reason {}", info.reason));
     assert_eq!(status.code(), reason.code(), "{status:?}");
     let fields = proto::field_errors(status).into_iter().map(|error| (error.field, error.rule)).collect();
-    Refusal { reason: info.reason.clone(), message: status.message().to_owned(), fields }
+    let facts = info.metadata.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+    let facts = Value::Object(facts.collect());
+    Refusal { reason: info.reason.clone(), message: status.message().to_owned(), fields, facts }
 }
 
 /// The trailers of gRPC-Web: a block of HTTP/1.1 headers.

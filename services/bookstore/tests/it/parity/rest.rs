@@ -155,6 +155,7 @@ pub(crate) fn refusal(reply: &Reply) -> Refusal {
                 (field(error["field"].as_str().unwrap()), error["rule"].as_str().unwrap().to_owned())
             })
             .collect(),
+        facts: problem.get("metadata").cloned().unwrap_or_else(|| json!({})),
     }
 }
 

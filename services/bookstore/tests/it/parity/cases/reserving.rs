@@ -31,7 +31,14 @@ pub(in crate::parity) fn reserving() -> Vec<Case> {
             "more than there is",
             3,
             [
-                step("ReserveStock", reserve("$key", &[("$sku", 4)]), refused("OUT_OF_STOCK")),
+                step(
+                    "ReserveStock",
+                    reserve("$key", &[("$sku", 4)]),
+                    Expect::RefusedWith(
+                        "OUT_OF_STOCK",
+                        json!({"sku": "$sku", "wanted": "4", "inStock": "3"}),
+                    ),
+                ),
                 step("GetStock", json!({"book_id": "$book"}), is(json!({"inStock": 3}))),
                 step("ReserveStock", reserve("$key", &[("$sku", 3)]), is(json!({"state": "HELD"}))),
                 step("GetStock", json!({"book_id": "$book"}), is(json!({"inStock": 0}))),
