@@ -61,6 +61,23 @@ pub enum Operation {
         /// Books on the page, all of which must be there.
         page_size: i32,
     },
+    /// Reads books as a stream.
+    Export {
+        /// How many, all of which must be there.
+        limit: i32,
+    },
+    /// Uploads new books, to be checked and not added.
+    Import {
+        /// How many.
+        books: i32,
+    },
+    /// Reads a page of books with all that belongs to each.
+    Page {
+        /// Books on the page, all of which must be there.
+        page_size: i32,
+        /// How many of the latest reviews of each.
+        reviews: i32,
+    },
 }
 
 /// How much of an order is asked for.
@@ -94,6 +111,13 @@ pub enum Style {
     Rest,
     /// REST, one request for the whole screen.
     RestBff,
+    /// REST, a JSON object on each line of the body.
+    RestNdjson,
+    /// REST, the reply compressed.
+    RestGzip,
+    /// REST, the reply known already and only asked whether it still holds.
+    #[serde(rename = "rest-304")]
+    RestNotModified,
     /// GraphQL, the document's text in every request.
     Graphql,
     /// GraphQL, the document named by its hash; queries by GET.
@@ -102,24 +126,51 @@ pub enum Style {
     GrpcWeb,
     /// gRPC.
     Grpc,
+    /// gRPC, a stream with one item in each message.
+    #[serde(rename = "grpc-stream-1")]
+    GrpcStream1,
+    /// gRPC, a stream with ten items in each message.
+    #[serde(rename = "grpc-stream-10")]
+    GrpcStream10,
+    /// gRPC, a stream with a hundred items in each message.
+    #[serde(rename = "grpc-stream-100")]
+    GrpcStream100,
     /// A server that does nothing but read a request and write a prepared reply.
     Floor,
 }
 
 impl Style {
     /// All that a case can name, in the order of reports.
-    pub const ALL: [Self; 6] =
-        [Self::Rest, Self::RestBff, Self::Graphql, Self::GraphqlPersisted, Self::GrpcWeb, Self::Grpc];
+    pub const ALL: [Self; 12] = [
+        Self::Rest,
+        Self::RestBff,
+        Self::RestNdjson,
+        Self::RestGzip,
+        Self::RestNotModified,
+        Self::Graphql,
+        Self::GraphqlPersisted,
+        Self::GrpcWeb,
+        Self::Grpc,
+        Self::GrpcStream1,
+        Self::GrpcStream10,
+        Self::GrpcStream100,
+    ];
 
     /// Its name on the command line and in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rest => "rest",
             Self::RestBff => "rest-bff",
+            Self::RestNdjson => "rest-ndjson",
+            Self::RestGzip => "rest-gzip",
+            Self::RestNotModified => "rest-304",
             Self::Graphql => "graphql",
             Self::GraphqlPersisted => "graphql-persisted",
             Self::GrpcWeb => "grpc-web",
             Self::Grpc => "grpc",
+            Self::GrpcStream1 => "grpc-stream-1",
+            Self::GrpcStream10 => "grpc-stream-10",
+            Self::GrpcStream100 => "grpc-stream-100",
             Self::Floor => "floor",
         }
     }
@@ -129,24 +180,46 @@ impl Style {
         match self {
             Self::Rest => "REST",
             Self::RestBff => "REST BFF",
+            Self::RestNdjson => "REST NDJSON",
+            Self::RestGzip => "REST gzip",
+            Self::RestNotModified => "REST 304",
             Self::Graphql => "GraphQL",
             Self::GraphqlPersisted => "GraphQL persisted",
             Self::GrpcWeb => "gRPC-Web",
             Self::Grpc => "gRPC",
+            Self::GrpcStream1 => "gRPC stream by 1",
+            Self::GrpcStream10 => "gRPC stream by 10",
+            Self::GrpcStream100 => "gRPC stream by 100",
             Self::Floor => "floor",
         }
     }
 }
 
 impl Style {
+    /// Whether it speaks gRPC over HTTP/2, which gRPC-Web needs not.
+    pub fn needs_http2(self) -> bool {
+        self == Self::Grpc || self.batch().is_some()
+    }
+
     /// Whether its replies are messages of gRPC.
     pub fn is_grpc(self) -> bool {
-        matches!(self, Self::Grpc | Self::GrpcWeb)
+        self == Self::GrpcWeb || self.needs_http2()
     }
 
     /// Whether it asks REST.
     pub fn is_rest(self) -> bool {
-        matches!(self, Self::Rest | Self::RestBff)
+        use Style::{Rest, RestBff, RestGzip, RestNdjson, RestNotModified};
+        matches!(self, Rest | RestBff | RestNdjson | RestGzip | RestNotModified)
+    }
+
+    /// Items in each message of a stream, when it has one.
+    pub fn batch(self) -> Option<usize> {
+        match self {
+            Self::GrpcStream1 => Some(1),
+            Self::GrpcStream10 => Some(10),
+            Self::GrpcStream100 => Some(100),
+            _ => None,
+        }
     }
 }
 
@@ -260,7 +333,7 @@ pub enum Asks {
     },
 }
 
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 12] = [
     ("reserve-2", include_str!("../cases/reserve-2.toml")),
     ("reserve-50", include_str!("../cases/reserve-50.toml")),
     ("detail", include_str!("../cases/detail.toml")),
@@ -269,6 +342,10 @@ const FILES: [(&str, &str); 8] = [
     ("order-64k", include_str!("../cases/order-64k.toml")),
     ("list-50", include_str!("../cases/list-50.toml")),
     ("list-50-x10", include_str!("../cases/list-50-x10.toml")),
+    ("bulk-get", include_str!("../cases/bulk-get.toml")),
+    ("bulk-stream", include_str!("../cases/bulk-stream.toml")),
+    ("bulk-post", include_str!("../cases/bulk-post.toml")),
+    ("page", include_str!("../cases/page.toml")),
 ];
 
 /// The scenarios that run when nobody says which.
@@ -299,12 +376,17 @@ pub fn parse(text: &str) -> anyhow::Result<Case> {
         Operation::Order { number, .. } => {
             ensure!((1..=proto::seed::ORDERS).contains(&number), "number must be a seeded order's");
         }
-        Operation::List { page_size } => {
+        Operation::List { page_size: count }
+        | Operation::Export { limit: count }
+        | Operation::Page { page_size: count, .. } => {
             let books = case.books.unwrap_or(proto::seed::BOOKS);
             ensure!(
-                (1..=books.min(1_000)).contains(&page_size),
-                "page_size must be from 1 to the number of books, at most 1,000"
+                (1..=books.min(1_000)).contains(&count),
+                "it must ask for 1 book to all of them, at most 1,000"
             );
+        }
+        Operation::Import { books } => {
+            ensure!((1..=1_000).contains(&books), "books to upload must be from 1 to 1,000");
         }
     }
     ensure!((1..=1_000).contains(&case.times), "times must be from 1 to 1,000");
@@ -316,15 +398,21 @@ pub fn parse(text: &str) -> anyhow::Result<Case> {
     for way in &case.ways {
         let fits = match way.style {
             Style::Rest => matches!(way.asks, Asks::Request { .. } | Asks::Requests { .. }),
-            Style::RestBff => matches!(way.asks, Asks::Request { .. }),
+            Style::RestBff | Style::RestNdjson | Style::RestGzip | Style::RestNotModified => {
+                matches!(way.asks, Asks::Request { .. })
+            }
             Style::Graphql | Style::GraphqlPersisted => matches!(way.asks, Asks::Document { .. }),
-            Style::GrpcWeb | Style::Grpc => matches!(way.asks, Asks::Method { .. }),
+            Style::GrpcWeb
+            | Style::Grpc
+            | Style::GrpcStream1
+            | Style::GrpcStream10
+            | Style::GrpcStream100 => matches!(way.asks, Asks::Method { .. }),
             Style::Floor => bail!("the floor is no style of a case"),
         };
         ensure!(fits, "{} can't ask like this", way.style);
         let is_single = !matches!(way.asks, Asks::Requests { .. });
         ensure!(is_single || case.times == 1, "only single requests can be repeated in a row");
-        ensure!(way.style != Style::Grpc || way.http == [Http::Two], "gRPC needs HTTP/2, and only that");
+        ensure!(!way.style.needs_http2() || way.http == [Http::Two], "gRPC needs HTTP/2, and only that");
     }
     Ok(case)
 }

@@ -24,7 +24,8 @@ pub(crate) fn rows(cases: &[Case], plans: &[Plan], found: &[Vec<Round>], clients
     let mut rows = Vec::new();
     for (plan, rounds) in &all {
         let Some(mut row) = row(cases, plan, rounds, clients) else { continue };
-        if let Some(rest) = find(plan.case, Style::Rest, Http::One, 1) {
+        let rest = find(plan.case, Style::Rest, Http::One, 1);
+        if let Some(rest) = rest.or_else(|| find(plan.case, Style::RestNdjson, Http::One, 1)) {
             row.to_rest = ratios(rounds, rest);
         }
         if let Some(floor) = find(plan.case, Style::Floor, plan.http, plan.streams) {

@@ -225,7 +225,7 @@ fn measure(
     };
     report.machine.cores = allowed.len().max(1);
     report.verdicts = verdict::verdicts(&report);
-    report.notes = notes::notes(&report, plans, runner.looked_up);
+    report.notes = notes::notes(&report, cases, plans, runner.looked_up);
     Ok(report)
 }
 

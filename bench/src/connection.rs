@@ -36,7 +36,11 @@ pub struct Answer<'a> {
 impl Answer<'_> {
     /// Says what is wrong with the reply, as far as that is seen without decoding it.
     pub fn check(&self, expect: Expect) -> Result<(), String> {
-        let status = if let Expect::Status(status) = expect { status } else { 200 };
+        let status = match expect {
+            Expect::Status(status) => status,
+            Expect::NotModified => 304,
+            _ => 200,
+        };
         if self.status != status {
             return Err(format!("status {} instead of {status}: {}", self.status, excerpt(self.body)));
         }
@@ -44,20 +48,33 @@ impl Answer<'_> {
             Expect::Status(_) => Ok(()),
             Expect::Data if self.body.starts_with(b"{\"data\":{") => Ok(()),
             Expect::Data => Err(format!("errors: {}", excerpt(self.body))),
-            Expect::Grpc => match self.grpc_status {
-                Some(0) => one_message(self.body)
+            Expect::NotModified if self.body.is_empty() => Ok(()),
+            Expect::NotModified => Err(format!("a body: {}", excerpt(self.body))),
+            Expect::Gzip if self.body.starts_with(&[0x1f, 0x8b]) => Ok(()),
+            Expect::Gzip => Err(format!("not gzip: {}", excerpt(self.body))),
+            Expect::Grpc | Expect::GrpcStream => match self.grpc_status {
+                Some(0) => messages(self.body, expect == Expect::Grpc)
                     .filter(|rest| rest.is_empty())
                     .map(drop)
                     .ok_or_else(|| framing(self.body)),
                 Some(status) => Err(format!("grpc-status {status}")),
                 None => Err("no grpc-status".to_owned()),
             },
-            Expect::GrpcWeb => {
-                let trailers = one_message(self.body).ok_or_else(|| framing(self.body))?;
-                grpc_web_trailers(trailers)
+            Expect::GrpcWeb | Expect::GrpcWebStream => {
+                let trailers = messages(self.body, expect == Expect::GrpcWeb);
+                grpc_web_trailers(trailers.ok_or_else(|| framing(self.body))?)
             }
         }
     }
+}
+
+/// What follows the first message, or with a stream all of them; none when there is no message.
+fn messages(body: &[u8], is_one: bool) -> Option<&[u8]> {
+    let mut rest = one_message(body)?;
+    while !is_one && rest.first() == Some(&0) {
+        rest = one_message(rest)?;
+    }
+    Some(rest)
 }
 
 /// What follows the first message.
@@ -67,7 +84,7 @@ fn one_message(body: &[u8]) -> Option<&[u8]> {
 }
 
 fn framing(body: &[u8]) -> String {
-    format!("not one message: {}", excerpt(body))
+    format!("not the messages that were to come: {}", excerpt(body))
 }
 
 fn grpc_web_trailers(frame: &[u8]) -> Result<(), String> {
@@ -136,7 +153,7 @@ pub struct Connection {
 
 #[derive(Debug)]
 enum Protocol {
-    One { waiting: Option<Tag>, unchunked: Vec<u8> },
+    One { waiting: Option<Tag>, chunks: http1::Chunks },
     Two(Box<Two>),
 }
 
@@ -149,7 +166,7 @@ impl Connection {
         socket.set_nonblocking(true)?;
         let mut out = Vec::new();
         let protocol = match http {
-            Http::One => Protocol::One { waiting: None, unchunked: Vec::new() },
+            Http::One => Protocol::One { waiting: None, chunks: http1::Chunks::default() },
             Http::Two => Protocol::Two(Box::new(Two::greet(&mut out, streams))),
         };
         let mut connection = Self {
@@ -246,8 +263,8 @@ impl Connection {
                 on_answer(tag, answer)
             };
             let used = match &mut self.protocol {
-                Protocol::One { waiting, unchunked } => {
-                    take(input, waiting, unchunked, &mut self.traffic, &mut on_answer)?
+                Protocol::One { waiting, chunks } => {
+                    take(input, waiting, chunks, &mut self.traffic, &mut on_answer)?
                 }
                 Protocol::Two(two) => two.receive(input, &mut self.out, &mut self.traffic, &mut on_answer)?,
             };
@@ -270,7 +287,7 @@ impl Connection {
 fn take(
     input: &[u8],
     waiting: &mut Option<Tag>,
-    unchunked: &mut Vec<u8>,
+    chunks: &mut http1::Chunks,
     traffic: &mut Traffic,
     on_answer: &mut impl FnMut(Tag, Answer<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<usize> {
@@ -286,8 +303,8 @@ fn take(
             Some(body) => (body, len),
             None => return Ok(0),
         },
-        None => match http1::chunks(rest, unchunked).map_err(odd)? {
-            Some(used) => (unchunked.as_slice(), used),
+        None => match chunks.read(rest).map_err(odd)? {
+            Some(used) => (chunks.body(), used),
             None => return Ok(0),
         },
     };
@@ -295,5 +312,6 @@ fn take(
     *waiting = None;
     traffic.body_received += body.len() as u64;
     on_answer(tag, Answer { status: head.status, grpc_status: None, body })?;
+    chunks.clear();
     Ok(head.len + used)
 }

@@ -47,10 +47,11 @@ pub fn head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
         }
     }
     let body = match (length, chunked) {
+        // Whatever its headers say of the body that it stands for.
+        _ if matches!(status, 204 | 304) => Some(0),
         (Some(_), true) => return Err(Malformed("a length and chunks")),
         (None, true) => None,
         (Some(length), false) => Some(length),
-        (None, false) if matches!(status, 204 | 304) => Some(0),
         (None, false) => return Err(Malformed("neither a length nor chunks")),
     };
     Ok(Some(Head { status, len: lines.at, body }))
@@ -96,34 +97,79 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Reads a body in chunks at the start of `bytes` into `out`: the bytes it takes, nothing while it isn't complete.
-pub fn chunks(bytes: &[u8], out: &mut Vec<u8>) -> Result<Option<usize>, Malformed> {
-    out.clear();
-    let mut lines = Lines { bytes, at: 0 };
-    loop {
-        let Some(line) = lines.next() else { return Ok(None) };
-        let digits = line.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-        let len = number(digits, 16).ok_or(Malformed("a chunk without a size"))?;
-        if len == 0 {
-            break;
-        }
-        let Some(chunk) = bytes.get(lines.at..lines.at + len) else { return Ok(None) };
-        lines.at += len;
-        if out.len() + len > MAX_BODY_BYTES {
-            return Err(Malformed("a body that is too long"));
-        }
-        match lines.next() {
-            Some([]) => out.extend_from_slice(chunk),
-            Some(_) => return Err(Malformed("a chunk longer than its size")),
-            None => return Ok(None),
+/// The value of a header in the complete head at the start of `bytes`.
+pub fn header<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    for line in (Lines { bytes, at: 0 }).take_while(|line| !line.is_empty()) {
+        let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+        let (found, value) = line.split_at(colon);
+        if found.eq_ignore_ascii_case(name.as_bytes()) {
+            return value.get(1..).map(<[u8]>::trim_ascii);
         }
     }
-    // Trailers, until an empty line.
-    loop {
-        match lines.next() {
-            Some([]) => return Ok(Some(lines.at)),
-            Some(_) => {}
-            None => return Ok(None),
+    None
+}
+
+/// A body in chunks, read as it comes.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    /// Bytes that were read.
+    at: usize,
+    /// Whether the chunk of no bytes was among them.
+    ended: bool,
+    body: Vec<u8>,
+}
+
+impl Chunks {
+    /// Reads on in `bytes`, which begin where the body does and have what was there before: how many the body takes,
+    /// nothing while it isn't complete.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+        loop {
+            let mut lines = Lines { bytes, at: self.at };
+            let Some(line) = lines.next() else { return Ok(None) };
+            if self.ended {
+                // Trailers, until an empty line.
+                self.at = lines.at;
+                if line.is_empty() {
+                    return Ok(Some(self.at));
+                }
+                continue;
+            }
+            let digits = line.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+            let len = number(digits, 16).ok_or(Malformed("a chunk without a size"))?;
+            if len == 0 {
+                self.ended = true;
+                self.at = lines.at;
+                continue;
+            }
+            let Some(chunk) = bytes.get(lines.at..lines.at + len) else { return Ok(None) };
+            lines.at += len;
+            if self.body.len() + len > MAX_BODY_BYTES {
+                return Err(Malformed("a body that is too long"));
+            }
+            match lines.next() {
+                Some([]) => self.body.extend_from_slice(chunk),
+                Some(_) => return Err(Malformed("a chunk longer than its size")),
+                None => return Ok(None),
+            }
+            self.at = lines.at;
         }
+    }
+
+    /// The body, as far as it was read.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Takes the body away.
+    pub fn take(&mut self) -> Vec<u8> {
+        let body = std::mem::take(&mut self.body);
+        self.clear();
+        body
+    }
+
+    /// Makes ready for the next body.
+    pub fn clear(&mut self) {
+        (self.at, self.ended) = (0, false);
+        self.body.clear();
     }
 }

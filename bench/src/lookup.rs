@@ -19,14 +19,25 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends one request over HTTP/1.1 on a connection of its own, and returns the body of a right reply.
 pub(crate) fn ask(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<Vec<u8>> {
-    let (status, body) = exchange(address, authority, call)?;
+    let Reply { status, body, .. } = exchange(address, authority, call)?;
     let answer = Answer { status, grpc_status: None, body: &body };
     answer.check(call.expect).map_err(anyhow::Error::msg).with_context(|| call.path.clone())?;
     Ok(body)
 }
 
-/// The status and body of the reply to one request.
-pub(crate) fn exchange(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<(u16, Vec<u8>)> {
+/// The tag that the reply to a GET has now.
+pub(crate) fn tag(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<String> {
+    let reply = exchange(address, authority, &Call { if_none_match: None, ..call.clone() })?;
+    reply.tag.with_context(|| format!("{} has no etag", call.path))
+}
+
+struct Reply {
+    status: u16,
+    tag: Option<String>,
+    body: Vec<u8>,
+}
+
+fn exchange(address: SocketAddr, authority: &str, call: &Call) -> anyhow::Result<Reply> {
     let mut socket = TcpStream::connect_timeout(&address, PATIENCE)
         .with_context(|| format!("can't connect to {address}"))?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -34,7 +45,7 @@ pub(crate) fn exchange(address: SocketAddr, authority: &str, call: &Call) -> any
     let mut bytes = Vec::new();
     call.prepare(Http::One, authority)?.put_http1(&mut bytes, 0);
     socket.write_all(&bytes).with_context(|| format!("can't write to {address}"))?;
-    let (mut input, mut part, mut body) = (Vec::new(), [0; 16 << 10], Vec::new());
+    let (mut input, mut part, mut chunks) = (Vec::new(), [0; 16 << 10], http1::Chunks::default());
     loop {
         let count = socket.read(&mut part).with_context(|| format!("no reply from {address}"))?;
         ensure!(count > 0, "{address} closed the connection without a reply");
@@ -44,12 +55,13 @@ pub(crate) fn exchange(address: SocketAddr, authority: &str, call: &Call) -> any
         };
         let Some(head) = http1::head(&input).map_err(odd)? else { continue };
         let rest = input.get(head.len..).unwrap_or_default();
-        let complete = match head.body {
-            Some(len) => rest.get(..len).map(|found| body.extend_from_slice(found)).is_some(),
-            None => http1::chunks(rest, &mut body).map_err(odd)?.is_some(),
+        let body = match head.body {
+            Some(len) => rest.get(..len).map(<[u8]>::to_vec),
+            None => chunks.read(rest).map_err(odd)?.map(|_| chunks.take()),
         };
-        if complete {
-            return Ok((head.status, body));
+        if let Some(body) = body {
+            let tag = http1::header(&input, "etag").map(|tag| String::from_utf8_lossy(tag).into_owned());
+            return Ok(Reply { status: head.status, tag, body });
         }
     }
 }
@@ -61,6 +73,7 @@ pub(crate) fn get(path: &str) -> Call {
         method: "GET",
         path: path.to_owned(),
         headers,
+        if_none_match: None,
         body: Vec::new(),
         order_at: None,
         expect: Expect::Status(200),
@@ -71,7 +84,16 @@ pub(crate) fn get(path: &str) -> Call {
 pub(crate) fn method(path: &str, message: &impl Message) -> Call {
     let headers = vec![("content-type", "application/grpc-web+proto")];
     let body = framed(&message.encode_to_vec());
-    Call { method: "POST", path: format!("/{path}"), headers, body, order_at: None, expect: Expect::GrpcWeb }
+    let expect = Expect::GrpcWeb;
+    Call {
+        method: "POST",
+        path: format!("/{path}"),
+        headers,
+        if_none_match: None,
+        body,
+        order_at: None,
+        expect,
+    }
 }
 
 /// A reservation as the service holds it.

@@ -1,13 +1,13 @@
 //! What to know before believing the figures.
 
-use crate::case::{Http, Style};
+use crate::case::{Case, Http, Operation, Style};
 use crate::process;
 use crate::report::verdict::ENOUGH_ROUNDS;
 use crate::report::{Report, Row};
 use crate::run::{Plan, has_many_requests};
 
 /// The notes of a report.
-pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<String> {
+pub(crate) fn notes(report: &Report, cases: &[Case], plans: &[Plan], looked_up: u64) -> Vec<String> {
     let knobs = &report.knobs;
     let mut notes = Vec::new();
     let mut say = |text: String| notes.push(text);
@@ -54,10 +54,28 @@ pub(crate) fn notes(report: &Report, plans: &[Plan], looked_up: u64) -> Vec<Stri
         }
         say("gRPC's and gRPC-Web's reviews have created_at, about 20 bytes for two, which REST's and GraphQL's have not. REST's review list has a page token and a link.".to_owned());
     }
+    let ran = |operation: fn(&Operation) -> bool| cases.iter().any(|case| operation(&case.operation));
+    let books: Vec<String> =
+        cases.iter().filter_map(|case| Some(format!("{} {}", case.id, case.books?))).collect();
+    if !books.is_empty() && knobs.target.is_none() {
+        say(format!("The suite had more books than by itself in: {}.", books.join(", ")));
+    }
+    if ran(|operation| matches!(operation, Operation::Import { .. })) {
+        say("bulk-post: the books are checked by all rules and not added, for a store would fill up; what adding costs is bypassed. The messages of a stream leave packed into frames of HTTP/2, as a client does that has them all.".to_owned());
+    }
+    if ran(|operation| matches!(operation, Operation::Export { .. })) {
+        say("bulk-stream: \u{d7}REST is a multiple of the NDJSON export, which sends on a hundred books at a time. bulk-get has the same books as one reply.".to_owned());
+    }
+    if ran(|operation| matches!(operation, Operation::Page { .. })) {
+        say("page: REST 304 is a client that has the page and asks whether it still holds; the server makes the page to know its tag. A client of REST gzip spends CPU on unpacking that isn't counted here.".to_owned());
+    }
+    if ran(|operation| matches!(operation, Operation::List { .. } | Operation::Export { .. })) {
+        say("gRPC's books have a version, two bytes each, which REST's have not.".to_owned());
+    }
     if report.rows.iter().any(|row| row.http == Http::Two) {
         say("Over HTTP/2 the client uses header compression as libraries do: what every request repeats is in the table from the second request on; paths that name a resource are sent each time, gRPC's method is in the table.".to_owned());
     }
-    say("No TLS, no compression of bodies, no proxy. The client reads all that has come before it sends again, as wrk and h2load do, and looks for 100 µs before it sleeps, so that waking it is no part of the server's CPU; with a single core it sleeps at once. Looking in vain is not counted as client CPU.".to_owned());
+    say("No TLS, no compression of bodies but where a row says gzip, no proxy. The client reads all that has come before it sends again, as wrk and h2load do, and looks for 100 µs before it sleeps, so that waking it is no part of the server's CPU; with a single core it sleeps at once. Looking in vain is not counted as client CPU.".to_owned());
     if knobs.rate.is_none() {
         say("Closed loop: latency is that of a server kept busy by this many clients, not of a quiet one; --rate gives an open loop.".to_owned());
     } else {

@@ -1,8 +1,10 @@
 //! What each style sends for an operation, and what a right reply holds.
 
+pub mod bulk;
 pub mod detail;
 pub mod list;
 pub mod order;
+pub mod page;
 pub mod reserve;
 
 use anyhow::{Context as _, bail};
@@ -66,7 +68,10 @@ pub fn recipe(case: &Case, way: &Way, run: &str) -> anyhow::Result<Recipe> {
     let one = |call| Ok(Recipe { calls: vec![call], then: None, times: case.times });
     match &way.asks {
         Asks::Requests { requests, then } => {
-            let calls = requests.iter().map(|line| rest(operation, line, run)).collect::<Result<_, _>>()?;
+            let calls = requests
+                .iter()
+                .map(|line| rest(operation, way.style, line, run))
+                .collect::<Result<_, _>>()?;
             let path = then.strip_prefix("GET ").context("what follows must be a GET")?;
             let (before, rest) = path.split_once('{').context("what follows must need a reply")?;
             let (field, after) = rest.split_once('}').context("a brace that doesn't close")?;
@@ -74,13 +79,13 @@ pub fn recipe(case: &Case, way: &Way, run: &str) -> anyhow::Result<Recipe> {
             let then = Then { before: before.to_owned(), after: after.to_owned(), key };
             Ok(Recipe { calls, then: Some(then), times: 1 })
         }
-        Asks::Request { request } => one(rest(operation, request, run)?),
+        Asks::Request { request } => one(rest(operation, way.style, request, run)?),
         Asks::Document { document } => {
             let found = DOCUMENTS.iter().find(|(name, _)| name == document);
             let (_, text) = found.with_context(|| format!("no document {document} is built in"))?;
             one(graphql(operation, text, way.style == Style::GraphqlPersisted, run)?)
         }
-        Asks::Method { method } => one(grpc(operation, method, way.style == Style::GrpcWeb, run)),
+        Asks::Method { method } => one(grpc(operation, method, way.style, way.style == Style::GrpcWeb, run)),
     }
 }
 
@@ -90,13 +95,11 @@ pub fn readings(case: &Case) -> anyhow::Result<Vec<(Style, Call)>> {
     let mut readings = Vec::new();
     for way in &case.ways {
         let reading = match &way.asks {
-            Asks::Request { request } if way.style.is_rest() => {
-                (way.style, rest(case.operation, request, "")?)
-            }
-            Asks::Method { method } => (Style::GrpcWeb, grpc(case.operation, method, true, "")),
+            Asks::Request { request } => (way.style, rest(case.operation, way.style, request, "")?),
+            Asks::Method { method } => (Style::GrpcWeb, grpc(case.operation, method, way.style, true, "")),
             _ => continue,
         };
-        if readings.iter().all(|(style, _)| *style != reading.0) {
+        if readings.iter().all(|(style, _): &(Style, Call)| style.is_rest() != reading.0.is_rest()) {
             readings.push(reading);
         }
     }
@@ -104,14 +107,21 @@ pub fn readings(case: &Case) -> anyhow::Result<Vec<(Style, Call)>> {
 }
 
 fn get(path: String) -> Call {
-    let headers = vec![("accept", "application/json")];
-    Call { method: "GET", path, headers, body: Vec::new(), order_at: None, expect: Expect::Status(200) }
+    Call {
+        method: "GET",
+        path,
+        headers: vec![("accept", "application/json")],
+        if_none_match: None,
+        body: Vec::new(),
+        order_at: None,
+        expect: Expect::Status(200),
+    }
 }
 
 fn post(path: String, body: Vec<u8>, expect: Expect) -> Call {
     let headers = vec![("accept", "application/json"), ("content-type", "application/json")];
     let order_at = order_at(&body);
-    Call { method: "POST", path, headers, body, order_at, expect }
+    Call { method: "POST", path, headers, if_none_match: None, body, order_at, expect }
 }
 
 fn order_at(body: &[u8]) -> Option<usize> {
@@ -121,13 +131,34 @@ fn order_at(body: &[u8]) -> Option<usize> {
     Some(start + 1)
 }
 
-fn rest(operation: Operation, line: &str, run: &str) -> anyhow::Result<Call> {
+fn rest(operation: Operation, style: Style, line: &str, run: &str) -> anyhow::Result<Call> {
     let (method, path) = line.split_once(' ').context("a request is a method and a path")?;
-    match method {
-        "GET" if !operation.writes() => Ok(get(operation.fill_in(path))),
-        "POST" if operation.writes() => {
+    match (method, operation) {
+        ("POST", Operation::Reserve { .. }) => {
             let body = operation.input(run).to_string().into_bytes();
             Ok(post(path.to_owned(), body, Expect::Status(201)))
+        }
+        ("POST", Operation::Import { books }) => {
+            let (body, kind) = bulk::upload(style, books);
+            let headers = vec![("accept", "application/json"), ("content-type", kind)];
+            Ok(Call { headers, order_at: None, ..post(path.to_owned(), body, Expect::Status(200)) })
+        }
+        ("GET", Operation::Reserve { .. } | Operation::Import { .. }) => {
+            bail!("{line} is no way to ask for this operation")
+        }
+        ("GET", _) => {
+            let mut call = get(operation.fill_in(path));
+            match style {
+                Style::RestNdjson => call.headers = vec![("accept", "application/x-ndjson")],
+                Style::RestGzip => {
+                    call.headers.push(("accept-encoding", "gzip"));
+                    call.expect = Expect::Gzip;
+                }
+                // The tag is the server's to give.
+                Style::RestNotModified => call.expect = Expect::NotModified,
+                _ => {}
+            }
+            Ok(call)
         }
         _ => bail!("{line} is no way to ask for this operation"),
     }
@@ -138,7 +169,10 @@ fn graphql(operation: Operation, text: &str, persisted: bool, run: &str) -> anyh
         Operation::Reserve { .. } => json!({ "input": operation.input(run) }),
         Operation::Detail { book, .. } => json!({ "id": book }),
         Operation::Order { number, .. } => json!({ "id": proto::seed::order_id(number) }),
-        Operation::List { .. } => bail!("no style of GraphQL asks for this operation"),
+        Operation::List { .. }
+        | Operation::Export { .. }
+        | Operation::Import { .. }
+        | Operation::Page { .. } => bail!("no style of GraphQL asks for this operation"),
     };
     if !persisted {
         let body = json!({ "query": text, "variables": variables });
@@ -167,23 +201,32 @@ fn escape(value: &Value) -> String {
     text
 }
 
-fn grpc(operation: Operation, method: &str, web: bool, run: &str) -> Call {
-    let message = match operation {
+fn grpc(operation: Operation, method: &str, style: Style, web: bool, run: &str) -> Call {
+    let body = match operation {
         Operation::Reserve { .. } => {
-            reserve::message(operation.order(run), operation.lines()).encode_to_vec()
+            framed(&reserve::message(operation.order(run), operation.lines()).encode_to_vec())
         }
-        Operation::Detail { book, reviews } => detail::message(book, reviews).encode_to_vec(),
-        Operation::Order { number, view } => order::message(number, view).encode_to_vec(),
-        Operation::List { page_size } => list::message(page_size).encode_to_vec(),
+        Operation::Detail { book, reviews } => framed(&detail::message(book, reviews).encode_to_vec()),
+        Operation::Order { number, view } => framed(&order::message(number, view).encode_to_vec()),
+        Operation::List { page_size } => framed(&list::message(page_size).encode_to_vec()),
+        Operation::Export { limit } => {
+            framed(&bulk::export(limit, style.batch().unwrap_or_default()).encode_to_vec())
+        }
+        Operation::Import { books } => bulk::framed_upload(style, books),
+        Operation::Page { page_size, reviews } => framed(&page::message(page_size, reviews).encode_to_vec()),
     };
-    let body = framed(&message);
-    let (headers, expect) = if web {
-        (vec![("content-type", "application/grpc-web+proto")], Expect::GrpcWeb)
-    } else {
-        (vec![("content-type", "application/grpc"), ("te", "trailers")], Expect::Grpc)
+    let (headers, expect) = match (web, operation) {
+        (true, Operation::Export { .. }) => {
+            (vec![("content-type", "application/grpc-web+proto")], Expect::GrpcWebStream)
+        }
+        (true, _) => (vec![("content-type", "application/grpc-web+proto")], Expect::GrpcWeb),
+        (false, Operation::Export { .. }) => {
+            (vec![("content-type", "application/grpc"), ("te", "trailers")], Expect::GrpcStream)
+        }
+        (false, _) => (vec![("content-type", "application/grpc"), ("te", "trailers")], Expect::Grpc),
     };
-    let order_at = order_at(&body);
-    Call { method: "POST", path: format!("/{method}"), headers, body, order_at, expect }
+    let order_at = if operation.writes() { order_at(&body) } else { None };
+    Call { method: "POST", path: format!("/{method}"), headers, if_none_match: None, body, order_at, expect }
 }
 
 /// A message as gRPC sends it.
@@ -199,6 +242,18 @@ pub fn first_message(body: &[u8]) -> Option<&[u8]> {
     let (&[flags, a, b, c, d], rest) = body.split_first_chunk::<5>()?;
     let len = u32::from_be_bytes([a, b, c, d]) as usize;
     (flags == 0).then(|| rest.get(..len)).flatten()
+}
+
+/// The messages of a body, up to the trailers that gRPC-Web has at its end; nothing for one that is cut.
+pub fn messages(mut body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    std::iter::from_fn(move || {
+        if body.is_empty() || body.first() == Some(&0x80) {
+            return None;
+        }
+        let message = first_message(body);
+        body = message.and_then(|message| body.get(5 + message.len()..)).unwrap_or_default();
+        Some(message)
+    })
 }
 
 impl Operation {
@@ -221,7 +276,7 @@ impl Operation {
     /// The path with the operation's own values.
     fn fill_in(self, path: &str) -> String {
         match self {
-            Self::Reserve { .. } => path.to_owned(),
+            Self::Reserve { .. } | Self::Import { .. } => path.to_owned(),
             Self::Detail { book, reviews } => {
                 path.replace("{book}", &book.to_string()).replace("{reviews}", &reviews.to_string())
             }
@@ -229,6 +284,10 @@ impl Operation {
                 path.replace("{order}", &proto::seed::order_id(number)).replace("{view}", view.as_str())
             }
             Self::List { page_size } => path.replace("{page_size}", &page_size.to_string()),
+            Self::Export { limit } => path.replace("{limit}", &limit.to_string()),
+            Self::Page { page_size, reviews } => {
+                path.replace("{page_size}", &page_size.to_string()).replace("{reviews}", &reviews.to_string())
+            }
         }
     }
 
@@ -261,6 +320,10 @@ pub enum Content {
     Order(Box<order::Order>),
     /// Books.
     Books(list::Books),
+    /// What became of an upload.
+    Outcome(bulk::Outcome),
+    /// A page of books with all that belongs to each.
+    Page(page::Page),
 }
 
 impl Operation {
@@ -273,16 +336,20 @@ impl Operation {
         for body in bodies {
             let content = match self {
                 Self::Order { .. } => Content::Order(Box::new(order::read(style, body)?)),
-                Self::List { page_size } => {
-                    let found = list::read(style, body)?;
-                    let (count, wanted) = (found.books.len(), page_size as usize);
-                    if count != wanted {
-                        return Err(format!("{count} books instead of {wanted}"));
-                    }
-                    Content::Books(found)
-                }
+                Self::List { .. } => Content::Books(list::read(style, body)?),
+                Self::Export { .. } => Content::Books(bulk::read(style, body)?),
+                Self::Import { .. } => Content::Outcome(bulk::outcome(style, body)?),
+                Self::Page { .. } => Content::Page(page::read(style, body)?),
                 Self::Detail { .. } | Self::Reserve { .. } => return Err("nothing to read".to_owned()),
             };
+            let wanted = match self {
+                Self::List { page_size: count } | Self::Page { page_size: count, .. } => count,
+                Self::Export { limit: count } | Self::Import { books: count } => count,
+                Self::Order { .. } | Self::Detail { .. } | Self::Reserve { .. } => 1,
+            };
+            if content.count() != wanted as usize {
+                return Err(format!("{} books instead of {wanted}", content.count()));
+            }
             match &found {
                 Some(first) => content.is_same(first)?,
                 None => found = Some(content),
@@ -296,10 +363,22 @@ impl Content {
     /// Without what is in stock, which changes in a suite that others call, too.
     #[must_use]
     pub fn without_stock(mut self) -> Self {
-        if let Self::Screen(screen) = &mut self {
-            screen.in_stock = 0;
+        match &mut self {
+            Self::Screen(screen) => screen.in_stock = 0,
+            Self::Page(page) => page.screens.iter_mut().for_each(|screen| screen.in_stock = 0),
+            Self::Order(_) | Self::Books(_) | Self::Outcome(_) => {}
         }
         self
+    }
+
+    /// How many books or other things it has.
+    fn count(&self) -> usize {
+        match self {
+            Self::Screen(_) | Self::Order(_) => 1,
+            Self::Books(books) => books.books.len(),
+            Self::Outcome(outcome) => usize::try_from(outcome.imported_count).unwrap_or_default(),
+            Self::Page(page) => page.screens.len(),
+        }
     }
 
     /// Says where it differs from what is expected.

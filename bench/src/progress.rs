@@ -20,7 +20,7 @@ impl Progress {
         let terminal = std::io::stderr().is_terminal();
         let progress = Self { terminal, began: Instant::now(), each, done: 0, total };
         let times = if rounds == 1 { "once".to_owned() } else { format!("{rounds} times") };
-        say(&format!("{rows} rows, each {times}: about {} minutes\n", minutes(progress.left())));
+        say(&format!("{rows} rows, each {times}: about {} in all\n", minutes(progress.left())));
         progress
     }
 

@@ -16,8 +16,16 @@ pub enum Expect {
     Data,
     /// Status 200, `grpc-status: 0`, and one message.
     Grpc,
+    /// Status 200, `grpc-status: 0`, and messages.
+    GrpcStream,
     /// Status 200, one message and a frame of trailers that says `grpc-status: 0`.
     GrpcWeb,
+    /// The same with messages.
+    GrpcWebStream,
+    /// Status 200 and a body of gzip.
+    Gzip,
+    /// Status 304 and no body.
+    NotModified,
 }
 
 /// A request, whatever the version of HTTP.
@@ -29,6 +37,8 @@ pub struct Call {
     pub path: String,
     /// The headers besides host, method, path, user agent and length.
     pub headers: Vec<(&'static str, &'static str)>,
+    /// The tag of the reply that the client has.
+    pub if_none_match: Option<String>,
     /// The body.
     pub body: Vec<u8>,
     /// Where in the body the number of the order stands.
@@ -44,7 +54,7 @@ pub struct Prepared {
     later: Vec<u8>,
     /// From the end, which is where both have the same bytes.
     order_from_end: Option<usize>,
-    /// Bytes of the header block's frame, in either form: where the frame of the body begins.
+    /// Bytes of the header block's frame, in either form: where the frames of the body begin.
     heads: Option<(usize, usize)>,
     /// Bytes of the body.
     pub body_bytes: usize,
@@ -63,8 +73,8 @@ impl Call {
             Http::One => (self.http1(authority), Vec::new(), None),
             Http::Two => {
                 anyhow::ensure!(
-                    body_bytes <= MAX_FRAME_BYTES,
-                    "a body of {body_bytes} bytes needs more frames"
+                    body_bytes <= MAX_FRAME_BYTES || self.order_at.is_none(),
+                    "an order's number must not fall between two frames"
                 );
                 let blocks = self.blocks(authority);
                 let (first, later) = (self.http2(&blocks.first), self.http2(&blocks.later));
@@ -81,6 +91,9 @@ impl Call {
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
+        if let Some(tag) = &self.if_none_match {
+            head.push_str(&format!("if-none-match: {tag}\r\n"));
+        }
         if *method != "GET" {
             head.push_str(&format!("content-length: {}\r\n", self.body.len()));
         }
@@ -95,13 +108,16 @@ impl Call {
         let length = self.body.len().to_string();
         let mut constant = vec![(":method", self.method), (":scheme", "http"), (":authority", authority)];
         let mut other = Vec::new();
-        if self.expect == Expect::Grpc {
+        if matches!(self.expect, Expect::Grpc | Expect::GrpcStream) {
             constant.insert(2, (":path", &self.path));
         } else {
             other.push((":path", self.path.as_str()));
             if self.method != "GET" {
                 other.push(("content-length", &length));
             }
+        }
+        if let Some(tag) = &self.if_none_match {
+            other.push(("if-none-match", tag));
         }
         let regular = constant.len();
         constant.push(("user-agent", USER_AGENT));
@@ -114,8 +130,10 @@ impl Call {
         let mut bytes = Vec::new();
         let end = if self.method == "GET" { flag::END_STREAM } else { 0 };
         http2::put(&mut bytes, kind::HEADERS, flag::END_HEADERS | end, 0, block);
-        if self.method != "GET" {
-            http2::put(&mut bytes, kind::DATA, flag::END_STREAM, 0, &self.body);
+        let mut parts = self.body.chunks(MAX_FRAME_BYTES).peekable();
+        while let Some(part) = parts.next() {
+            let end = if parts.peek().is_none() { flag::END_STREAM } else { 0 };
+            http2::put(&mut bytes, kind::DATA, end, 0, part);
         }
         bytes
     }
@@ -134,12 +152,23 @@ impl Prepared {
         out.extend_from_slice(if is_first { &self.first } else { &self.later });
         self.number(out, order);
         let (first, later) = self.heads.unwrap_or_default();
-        let data = start + if is_first { first } else { later };
-        for frame in [start, data] {
+        let head = start + if is_first { first } else { later };
+        let bodies = (head..out.len()).step_by(HEADER_BYTES + MAX_FRAME_BYTES);
+        for frame in std::iter::once(start).chain(bodies) {
             if let Some(place) = out.get_mut(frame + 5..frame + 9) {
                 place.copy_from_slice(&stream.to_be_bytes());
             }
         }
+    }
+
+    /// Writes the same but for the frames of the body, and returns the body: what waits for room.
+    pub fn put_http2_head(&self, out: &mut Vec<u8>, is_first: bool, stream: u32, order: u64) -> Vec<u8> {
+        let start = out.len();
+        self.put_http2(out, is_first, stream, order);
+        let (first, later) = self.heads.unwrap_or_default();
+        let frames = out.split_off(start + if is_first { first } else { later });
+        let frames = frames.chunks(HEADER_BYTES + MAX_FRAME_BYTES);
+        frames.filter_map(|frame| frame.get(HEADER_BYTES..)).collect::<Vec<_>>().concat()
     }
 
     fn number(&self, out: &mut [u8], order: u64) {

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 
 use crate::case::{Asks, Case, Http, Operation, Style, Way};
-use crate::connection::Traffic;
+use crate::connection::{Traffic, Whole};
 use crate::floor::Size;
 use crate::load::{self, Measured, Setting};
 use crate::lookup::{self, Held};
 use crate::operation::{self, Content, Recipe, reserve};
 use crate::process;
 use crate::relay::Relay;
+use crate::request::Expect;
 use crate::suite::{self, Addresses, Starter, Suite};
 use crate::target::Target;
 
@@ -179,7 +180,7 @@ impl Runner<'_> {
         let sizes = each(whole.received).zip(each(whole.body_received));
         let (wire, body) = sizes.context("no reply to take the floor's size from")?;
         let status = match recipe.calls.first().map(|call| call.expect) {
-            Some(crate::request::Expect::Status(status)) => status,
+            Some(Expect::Status(status)) => status,
             _ => bail!("the floor imitates REST"),
         };
         let size = Size { wire, body, status };
@@ -190,7 +191,7 @@ impl Runner<'_> {
     /// Measures a row once. Nothing when the run was stopped.
     pub(crate) fn round(&mut self, plan: &Plan) -> anyhow::Result<Option<Round>> {
         let Some(loaded) = self.measure(plan, self.warmup, self.duration)? else { return Ok(None) };
-        let Loaded { measured, peak_memory_bytes, processes, .. } = loaded;
+        let Loaded { measured, recipe, peak_memory_bytes, processes } = loaded;
         ensure!(
             measured.operations > 0,
             "no operation ended within {:?}: use a longer --duration",
@@ -207,12 +208,20 @@ impl Runner<'_> {
         let spent = spent.filter(|spent| !spent.is_empty());
         let server_ns = spent.as_ref().map(|spent| spent.iter().sum::<u64>() as f64);
         let by_process = processes.into_iter().zip(spent.unwrap_or_default());
+        let mut traffic = measured.traffic;
+        let Whole { replies, received, body_received } = measured.whole;
+        if replies > 0 {
+            // Large replies that the round cuts in two are left out, so that few of them give their size too.
+            let share = operations * recipe.requests() as f64 / replies as f64;
+            traffic.received = (received as f64 * share).round() as u64;
+            traffic.body_received = (body_received as f64 * share).round() as u64;
+        }
         let percentile = |p: f64| measured.latency.value_at_quantile(p) as f64 / 1e3;
         Ok(Some(Round {
             operations: measured.operations,
             ops_per_s: operations / seconds,
             latency_us: [percentile(0.5), percentile(0.95), percentile(0.99)],
-            traffic: measured.traffic,
+            traffic,
             server_cpu_us: server_ns.map(|ns| ns / 1e3 / operations),
             by_process: by_process.map(|(name, ns)| (name, ns as f64 / 1e3 / operations)).collect(),
             server_utilisation: server_ns.map(|ns| ns / 1e9 / seconds),
@@ -264,11 +273,14 @@ impl Runner<'_> {
             None => (self.model(plan)?, Style::Floor),
         };
         let run = format!("{}{:04x}", self.name, self.counter + 1);
-        let recipe = operation::recipe(case, &way, &run)?;
+        let mut recipe = operation::recipe(case, &way, &run)?;
         self.counter += 1;
         let path = recipe.calls.first().map_or("", |call| call.path.as_str());
         let server = suite.addresses.of(style, path);
         let authority = self.authority(server);
+        for call in recipe.calls.iter_mut().filter(|call| call.expect == Expect::NotModified) {
+            call.if_none_match = Some(lookup::tag(server, &authority, call)?);
+        }
         let relay = self.rtt.map(|rtt| Relay::start(server, rtt)).transpose()?;
         let address = relay.as_ref().map_or(server, Relay::address);
         let streams = if plan.http == Http::One { 1 } else { plan.streams };
@@ -292,7 +304,8 @@ impl Runner<'_> {
         // Bytes that were right once are right.
         let mut known: Vec<Vec<u8>> = Vec::new();
         let mut check = |order: u64, bodies: &[Vec<u8>]| match (&expected, style) {
-            (_, Style::Floor) => Ok(()),
+            // Of nothing there is nothing to read.
+            (_, Style::Floor | Style::RestNotModified) => Ok(()),
             (Some(_), _) if known == bodies => Ok(()),
             (Some(expected), _) => {
                 self.settled(operation.read(style, bodies)?).is_same(expected)?;
@@ -325,7 +338,12 @@ impl Runner<'_> {
         for (style, call) in operation::readings(case)? {
             let address = addresses.of(style, &call.path);
             let body = lookup::ask(address, &self.authority(address), &call)?;
-            let content = self.settled(case.operation.read(style, &[body]).map_err(anyhow::Error::msg)?);
+            let content = case.operation.read(style, &[body]).map_err(anyhow::Error::msg);
+            let content = content.with_context(|| match (case.books, &self.target) {
+                (Some(books), Some(_)) => format!("the target must be started with --books {books}"),
+                _ => format!("{} doesn't hold it", style.title()),
+            })?;
+            let content = self.settled(content);
             if let Some((other, first)) = read.first() {
                 let same = content.is_same(first).map_err(anyhow::Error::msg);
                 same.with_context(|| format!("{} and {} disagree", style.title(), other.title()))?;
@@ -350,7 +368,7 @@ impl Runner<'_> {
         sampled: Sampled,
     ) -> anyhow::Result<()> {
         let id = &sampled.id;
-        let found = if matches!(style, Style::Grpc | Style::GrpcWeb) {
+        let found = if style.is_grpc() {
             lookup::reservation_by_rest(addresses.rest, &self.authority(addresses.rest), id)
         } else {
             lookup::reservation_by_grpc(addresses.inventory, &self.authority(addresses.inventory), id)

@@ -80,10 +80,10 @@ impl Addresses {
             self.catalog
         };
         match style {
-            Style::Rest | Style::RestBff | Style::Floor => self.rest,
             Style::Graphql | Style::GraphqlPersisted => self.graphql,
             Style::GrpcWeb => service,
-            Style::Grpc => self.grpc.unwrap_or(service),
+            _ if style.is_grpc() => self.grpc.unwrap_or(service),
+            _ => self.rest,
         }
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 
 use super::{Answer, Tag, Traffic};
 use crate::hpack::{self, Decoder};
-use crate::http2::{self, Broken, DEFAULT_WINDOW, Frame, flag, kind, setting};
+use crate::http2::{self, Broken, DEFAULT_WINDOW, Frame, MAX_FRAME_BYTES, flag, kind, setting};
 use crate::request::Prepared;
 
 /// Room that the server gets, per stream and for all.
@@ -22,6 +22,11 @@ struct Stream {
     grpc_status: Option<u16>,
     body: Vec<u8>,
     used: u32,
+    /// Room left to send on it.
+    window: i64,
+    /// What waits for room, and how much of it has left.
+    unsent: Vec<u8>,
+    sent: usize,
 }
 
 #[derive(Debug)]
@@ -38,8 +43,8 @@ pub(super) struct Two {
     /// Room left to send.
     window: i64,
     stream_window: i64,
-    /// Requests that wait for room, with the bytes of their bodies.
-    blocked: VecDeque<(Vec<u8>, usize)>,
+    /// Streams whose bodies wait for room.
+    blocked: VecDeque<u32>,
     used: u32,
 }
 
@@ -72,30 +77,56 @@ impl Two {
     ) -> anyhow::Result<()> {
         let id = self.next;
         ensure!(id < 1 << 31, "the connection has no more stream ids");
-        ensure!(request.body_bytes as i64 <= self.stream_window, "the server gives a stream too little room");
         self.next += 2;
+        let bytes = request.body_bytes as i64;
         let body = self.spare.pop().unwrap_or_default();
-        self.streams.push(Stream { id, tag, status: 0, grpc_status: None, body, used: 0 });
-        if self.blocked.is_empty() && request.body_bytes as i64 <= self.window {
-            self.window -= request.body_bytes as i64;
+        let window = self.stream_window;
+        let mut stream = Stream {
+            id,
+            tag,
+            status: 0,
+            grpc_status: None,
+            body,
+            used: 0,
+            window,
+            unsent: Vec::new(),
+            sent: 0,
+        };
+        if bytes == 0 || self.blocked.is_empty() && bytes <= self.window.min(window) {
+            self.window -= bytes;
+            stream.window -= bytes;
             request.put_http2(out, id == 1, id, order);
+            self.streams.push(stream);
         } else {
-            let mut later = Vec::new();
-            request.put_http2(&mut later, id == 1, id, order);
-            self.blocked.push_back((later, request.body_bytes));
+            stream.unsent = request.put_http2_head(out, id == 1, id, order);
+            self.streams.push(stream);
+            self.blocked.push_back(id);
+            self.unblock(out);
         }
         Ok(())
     }
 
+    /// Sends what waits, as far as there is room.
     fn unblock(&mut self, out: &mut Vec<u8>) {
-        while let Some((_, bytes)) = self.blocked.front()
-            && *bytes as i64 <= self.window
-        {
-            self.window -= *bytes as i64;
-            if let Some((request, _)) = self.blocked.pop_front() {
-                out.extend_from_slice(&request);
+        let (streams, window) = (&mut self.streams, &mut self.window);
+        self.blocked.retain(|id| {
+            let Some(stream) = streams.iter_mut().find(|stream| stream.id == *id) else { return false };
+            loop {
+                let rest = stream.unsent.get(stream.sent..).unwrap_or_default();
+                let room = usize::try_from((*window).min(stream.window)).unwrap_or(0).min(MAX_FRAME_BYTES);
+                let Some(part) = rest.get(..room.min(rest.len())).filter(|part| !part.is_empty()) else {
+                    return true;
+                };
+                let is_last = part.len() == rest.len();
+                http2::put(out, kind::DATA, if is_last { flag::END_STREAM } else { 0 }, *id, part);
+                *window -= part.len() as i64;
+                stream.window -= part.len() as i64;
+                stream.sent += part.len();
+                if is_last {
+                    return false;
+                }
             }
-        }
+        });
     }
 
     /// Reads frames; the bytes that were used.
@@ -137,14 +168,21 @@ impl Two {
                 }
                 kind::SETTINGS if !frame.has(flag::ACK) => {
                     self.settings(frame)?;
+                    self.unblock(out);
                     http2::put(out, kind::SETTINGS, flag::ACK, 0, &[]);
                 }
                 kind::PING if !frame.has(flag::ACK) => {
                     http2::put(out, kind::PING, flag::ACK, 0, frame.payload);
                 }
-                // Streams have room for the whole body from the start.
-                kind::WINDOW_UPDATE if frame.stream == 0 => {
-                    self.window += i64::from(frame.number().map_err(broken)? & 0x7fff_ffff);
+                kind::WINDOW_UPDATE => {
+                    let more = i64::from(frame.number().map_err(broken)? & 0x7fff_ffff);
+                    let stream = self.streams.iter_mut().find(|stream| stream.id == frame.stream);
+                    match stream {
+                        _ if frame.stream == 0 => self.window += more,
+                        Some(stream) => stream.window += more,
+                        // Of one that has ended.
+                        None => {}
+                    }
                     self.unblock(out);
                 }
                 kind::RST_STREAM => {
@@ -242,7 +280,11 @@ impl Two {
                         "the server allows {value} streams, {wanted} are wanted"
                     );
                 }
-                setting::INITIAL_WINDOW_SIZE => self.stream_window = value.into(),
+                setting::INITIAL_WINDOW_SIZE => {
+                    let more = i64::from(value) - self.stream_window;
+                    self.stream_window = value.into();
+                    self.streams.iter_mut().for_each(|stream| stream.window += more);
+                }
                 _ => {}
             }
         }

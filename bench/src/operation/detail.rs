@@ -42,11 +42,7 @@ pub fn read(style: Style, bodies: &[Vec<u8>]) -> Result<Screen, String> {
         (Style::Rest, [book, stock, reviews, author]) => {
             from_json(book, book.get("authorId"), stock, reviews.get("reviews"), author)
         }
-        (Style::RestBff, [screen]) => {
-            let part = |name| screen.get(name).ok_or_else(|| format!("no {name}"));
-            let book = part("book")?;
-            from_json(book, book.get("authorId"), part("stock")?, screen.get("reviews"), part("author")?)
-        }
+        (Style::RestBff, [screen]) => from_screen(screen),
         (_, [reply]) => {
             let book = reply.pointer("/data/book").ok_or("no book")?;
             let part = |name| book.get(name).ok_or_else(|| format!("no {name}"));
@@ -57,7 +53,14 @@ pub fn read(style: Style, bodies: &[Vec<u8>]) -> Result<Screen, String> {
     }
 }
 
-fn from_message(reply: GetBookDetailResponse) -> Result<Screen, String> {
+/// Reads the screen from REST's object for all of it.
+pub(super) fn from_screen(screen: &Value) -> Result<Screen, String> {
+    let part = |name| screen.get(name).ok_or_else(|| format!("no {name}"));
+    let book = part("book")?;
+    from_json(book, book.get("authorId"), part("stock")?, screen.get("reviews"), part("author")?)
+}
+
+pub(super) fn from_message(reply: GetBookDetailResponse) -> Result<Screen, String> {
     let book = reply.book.ok_or("no book")?;
     let author = reply.author.ok_or("no author")?;
     let price = book.price.ok_or("no price")?;

@@ -21,6 +21,13 @@ pub struct Books {
     next_page_token: String,
 }
 
+impl Books {
+    /// Those of a stream that came to its end.
+    pub(super) fn all(books: Vec<Book>) -> Self {
+        Self { books, next_page_token: String::new() }
+    }
+}
+
 /// A book, as far as every style tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -82,6 +82,6 @@ fn least<'a>(
 }
 
 fn title(row: &Row) -> String {
-    let over = if row.http == Http::Two && row.style != Style::Grpc { " over HTTP/2" } else { "" };
+    let over = if row.http == Http::Two && !row.style.needs_http2() { " over HTTP/2" } else { "" };
     format!("{}{over}", row.style.title())
 }

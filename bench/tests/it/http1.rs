@@ -1,6 +1,6 @@
 //! Replies of HTTP/1.1, whole, split and odd.
 
-use bench::http1::{Head, chunks, head};
+use bench::http1::{Chunks, Head, head, header};
 
 #[test]
 fn a_head_is_read_once_it_is_complete() {
@@ -40,13 +40,27 @@ fn odd_heads_are_refused() {
 #[test]
 fn chunks_are_joined_once_they_are_complete() {
     let body = b"4\r\nWiki\r\n6;name=value\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\n";
-    let mut out = Vec::new();
+    let mut piecemeal = Chunks::default();
     for cut in 0..body.len() {
-        assert_eq!(chunks(&body[..cut], &mut out), Ok(None), "{cut}");
+        assert_eq!(Chunks::default().read(&body[..cut]), Ok(None), "{cut}");
+        assert_eq!(piecemeal.read(&body[..cut]), Ok(None), "{cut}");
     }
-    assert_eq!(chunks(body, &mut out), Ok(Some(body.len())));
-    assert_eq!(out, b"Wikipedia in \r\n\r\nchunks.");
+    for chunks in [&mut piecemeal, &mut Chunks::default()] {
+        assert_eq!(chunks.read(body), Ok(Some(body.len())));
+        assert_eq!(chunks.body(), b"Wikipedia in \r\n\r\nchunks.");
+    }
+    piecemeal.clear();
+    assert_eq!(piecemeal.read(b"1\r\nx\r\n0\r\n\r\nmore"), Ok(Some(11)));
+    assert_eq!(piecemeal.take(), b"x");
     for odd in ["x\r\n", "\r\n", "4\r\nWikipedia\r\n0\r\n\r\n", "fffffffff\r\n", "-1\r\n"] {
-        assert!(chunks(odd.as_bytes(), &mut out).is_err(), "{odd:?}");
+        assert!(Chunks::default().read(odd.as_bytes()).is_err(), "{odd:?}");
     }
+}
+
+#[test]
+fn a_reply_that_nothing_has_changed_has_no_body_whatever_it_says_of_its_length() {
+    let reply = b"HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\ncontent-length: 50\r\n\r\n";
+    assert_eq!(head(reply).unwrap().unwrap().body, Some(0));
+    assert_eq!(header(reply, "etag"), Some(b"\"a\"".as_slice()));
+    assert_eq!(header(reply, "vary"), None);
 }

@@ -3,6 +3,7 @@
 // A test may stop at the first surprise; clippy knows only functions with `#[test]` as such.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod bulk;
 mod client;
 mod floor;
 mod hpack;

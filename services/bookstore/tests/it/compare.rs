@@ -101,7 +101,16 @@ async fn working(comparison: &Process, count: usize) -> Vec<Pid> {
 async fn it_lists_what_it_can_run() {
     let list = run(&["compare", "--list"]).await;
     assert_eq!((list.code, list.stderr.as_str()), (0, ""));
-    for line in ["reserve-2: ", "detail: ", "order-64k: ", "list-50-x10: ", "  grpc ", "  rest-bff "] {
+    for line in [
+        "reserve-2: ",
+        "detail: ",
+        "order-64k: ",
+        "list-50-x10: ",
+        "page: ",
+        "  grpc-stream-100 ",
+        "  grpc ",
+        "  rest-bff ",
+    ] {
         assert!(list.stdout.lines().any(|found| found.starts_with(line)), "{line}: {}", list.stdout);
     }
 }
@@ -260,7 +269,7 @@ async fn an_interrupted_run_reports_what_it_has() {
         "--http=1",
         "--rounds=1000",
         "--warmup=0.01",
-        "--duration=0.05",
+        "--duration=0.2",
     ]);
     until("a round is done", async || {
         comparison.logged().contains("order-200b, round 1 of 1000").then_some(())
