@@ -8,10 +8,45 @@ use async_graphql::{Name, Positioned, Value};
 
 /// Puts the fields of what a selection brought into its order.
 pub(crate) fn sort(data: &mut Value, document: &ExecutableDocument, selection: &SelectionSet) {
-    set(data, &document.fragments, &[(0, selection)]);
+    // Most often all is in order, and to see that costs less than to sort it.
+    if !in_order(data, &document.fragments, selection) {
+        set(data, &document.fragments, &[(0, selection)]);
+    }
 }
 
 type Fragments = HashMap<Name, Positioned<FragmentDefinition>>;
+
+/// Whether there is nothing to do. A field that was skipped, or selected twice, is left to [`set`].
+fn in_order(value: &Value, fragments: &Fragments, selection: &SelectionSet) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let mut fields = fields.iter();
+            follows(&mut fields, fragments, selection) && fields.next().is_none()
+        }
+        Value::List(items) => items.iter().all(|item| in_order(item, fragments, selection)),
+        _ => true,
+    }
+}
+
+/// Whether the selected fields come next.
+fn follows<'a>(
+    fields: &mut impl Iterator<Item = (&'a Name, &'a Value)>,
+    fragments: &Fragments,
+    selection: &SelectionSet,
+) -> bool {
+    selection.items.iter().all(|item| match &item.node {
+        Selection::Field(field) => fields.next().is_some_and(|(name, value)| {
+            let inside = &field.node.selection_set.node;
+            *name == field.node.response_key().node
+                && (inside.items.is_empty() || in_order(value, fragments, inside))
+        }),
+        Selection::InlineFragment(fragment) => follows(fields, fragments, &fragment.node.selection_set.node),
+        Selection::FragmentSpread(spread) => {
+            let fragment = fragments.get(&spread.node.fragment_name.node);
+            fragment.is_none_or(|fragment| follows(fields, fragments, &fragment.node.selection_set.node))
+        }
+    })
+}
 
 /// A selection, beside the place of the field that has it: one field may be selected several times.
 type Placed<'a> = (usize, &'a SelectionSet);
@@ -22,24 +57,24 @@ fn set(value: &mut Value, fragments: &Fragments, selections: &[Placed<'_>]) {
         Value::List(items) => return items.iter_mut().for_each(|item| set(item, fragments, selections)),
         _ => return,
     };
+    let mut left = std::mem::take(fields);
+    fields.reserve(left.len());
     let mut inside = Vec::new();
-    let mut next = 0;
     for (_, selection) in selections {
         each(selection, fragments, &mut |field| {
             let key = &field.response_key().node;
-            // Most often all is in order.
-            let in_order = fields.get_index(next).is_some_and(|(name, _)| name == key);
-            let Some(at) = (if in_order { Some(next) } else { fields.get_index_of(key) }) else { return };
-            let place = at.min(next);
-            if at >= next {
-                fields.move_index(at, next);
-                next += 1;
-            }
-            if !field.selection_set.node.items.is_empty() {
+            let place = match left.swap_remove_entry(key) {
+                Some((name, value)) => Some(fields.insert_full(name, value).0),
+                None => fields.get_index_of(key),
+            };
+            if let Some(place) = place
+                && !field.selection_set.node.items.is_empty()
+            {
                 inside.push((place, &field.selection_set.node));
             }
         });
     }
+    fields.extend(left);
     inside.sort_by_key(|(place, _)| *place);
     for selections in inside.chunk_by(|(one, _), (other, _)| one == other) {
         let place = selections.first().map(|(place, _)| *place);
@@ -86,6 +121,8 @@ mod tests {
             ("{ a b c }", r#"{"c":3,"a":1,"b":2}"#, r#"{"a":1,"b":2,"c":3}"#),
             ("{ b: a a: b }", r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#),
             ("{ a b c }", r#"{"c":3,"a":1}"#, r#"{"a":1,"c":3}"#),
+            ("{ a b c }", r#"{"a":1,"c":3}"#, r#"{"a":1,"c":3}"#),
+            ("{ a { x } a { y } }", r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"x":1,"y":2}}"#),
             ("{ a b }", r#"{"b":null,"a":[]}"#, r#"{"a":[],"b":null}"#),
             (
                 "{ b { y x } a { x { q p } } }",
