@@ -65,3 +65,41 @@ pub struct Services {
     /// Orders.
     pub ordering: Arc<dyn ordering::v1::ordering_service_server::OrderingService>,
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+    use prost_types::FileDescriptorSet;
+    use prost_types::method_options::IdempotencyLevel::{self, Idempotent, NoSideEffects};
+
+    use super::*;
+
+    /// What a method's name says about calling it twice.
+    fn level(name: &str) -> IdempotencyLevel {
+        let reads = ["Get", "List", "BatchGet", "BatchList", "Search", "Stream", "Watch"];
+        let repeats = [
+            "RegisterBooks",
+            "ReserveStock",
+            "ConfirmReservation",
+            "ReleaseReservation",
+            "PlaceOrder",
+            "CancelOrder",
+        ];
+        if reads.iter().any(|read| name.starts_with(read)) {
+            NoSideEffects
+        } else if repeats.contains(&name) {
+            Idempotent
+        } else {
+            IdempotencyLevel::IdempotencyUnknown
+        }
+    }
+
+    #[test]
+    fn the_contracts_say_which_calls_can_be_repeated() {
+        let set = FileDescriptorSet::decode(DESCRIPTOR_SET).unwrap();
+        for method in set.file.iter().flat_map(|file| &file.service).flat_map(|service| &service.method) {
+            let said = method.options.as_ref().map(|options| options.idempotency_level());
+            assert_eq!(said.unwrap_or_default(), level(method.name()), "{}", method.name());
+        }
+    }
+}
