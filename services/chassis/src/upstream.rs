@@ -1,47 +1,73 @@
-//! Connections to the services in other processes.
+//! Calls to the services in other processes.
 
+mod body;
+mod breaker;
+mod budget;
+mod call;
+mod network;
+mod pool;
+
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt;
-use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Uri};
-use http_body::Frame;
+use prost::Message as _;
+use prost_types::FileDescriptorSet;
+use prost_types::method_options::IdempotencyLevel;
 use tokio::runtime::{Handle, Id};
-use tokio::time::Sleep;
 use tonic::body::Body;
-use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 use tower::Service;
 
-use crate::call::{Deadline, TraceParent, format_grpc_timeout};
+use self::breaker::Breaker;
+use self::budget::Budget;
+use self::call::Call;
+use self::network::{BoxError, Network};
+use self::pool::Pool;
+use crate::call::{Deadline, TraceParent};
 use crate::grpc::refusal;
-use crate::grpc::status::{expired, trailers};
 
 /// A transport for the adapters of `proto::client`: it connects on first use and again after a break, passes on what
 /// is left of the deadline and the trace, and ends every call by its deadline.
 ///
 /// A service that can't be reached, or breaks off in the middle of a call, answers as `UNAVAILABLE` with the reason
 /// `UPSTREAM_UNAVAILABLE`, one that is too slow as `DEADLINE_EXCEEDED`.
+///
+/// - **Replicas.** The name is looked up again every few seconds, and at once when nobody can be reached. Each address
+///   is a replica, and a call goes to the one with the fewest calls in flight, streams among them. One that fails is
+///   left alone for a time that grows with each failure in a row, from 0.1 s to 1 s, and then gets one call to prove
+///   itself.
+/// - **Retry.** A call that no service has begun to work on is sent again, whatever it is. One that ended as
+///   `UNAVAILABLE` without a reply is sent again once if its method is idempotent ([`Self::retrying`]), on another
+///   replica if there is one, as far as deadline and budget reach: ten tokens, of which a repetition takes one and a
+///   success gives back a tenth. A service that says that one behind it is out is not asked again, so that repetitions
+///   don't multiply along the way.
+/// - **Breaker.** After seven failures in a row with no replica that is well, calls are refused without being sent. One
+///   a second is let through, and the first that succeeds ends it. What counts is `UNAVAILABLE` by the service itself,
+///   and calls that had at least 0.1 s and got no answer.
 #[derive(Debug, Clone)]
-pub struct Upstream(Arc<Connections>);
+pub struct Upstream(Arc<Shared>);
 
-struct Connections {
-    endpoint: Endpoint,
-    /// Over TCP unless a test brings another network.
-    connect: Box<dyn Fn(&Endpoint) -> Channel + Send + Sync>,
+struct Shared {
+    network: Arc<Network>,
+    /// The paths of methods that can be called twice.
+    idempotent: HashSet<String>,
+    breaker: Breaker,
+    budget: Budget,
     /// One for each runtime: a connection that lives on another costs a wake-up there per call, and ends with it.
-    by_runtime: RwLock<Vec<(Id, Channel)>>,
+    pools: RwLock<Vec<(Id, Arc<Pool>)>>,
 }
 
 impl Upstream {
     /// A transport to `http://host:port`. An error says what is wrong with the address.
     pub fn new(address: &str) -> Result<Self, String> {
-        Self::connected_by(address, Endpoint::connect_lazy)
+        Ok(Self::over(Network::tcp(address)?, HashSet::new()))
     }
 
     /// A transport over another network than the machine's: `connector` opens a byte stream to the host and port of
@@ -49,79 +75,89 @@ impl Upstream {
     pub fn with_connector<C>(address: &str, connector: C) -> Result<Self, String>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
-        C::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send,
-        C::Error: std::error::Error + Send + Sync + 'static,
+        C::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+        C::Error: Into<BoxError>,
         C::Future: Send,
     {
-        Self::connected_by(address, move |endpoint| endpoint.connect_with_connector_lazy(connector.clone()))
+        Ok(Self::over(Network::simulated(address, connector)?, HashSet::new()))
     }
 
-    fn connected_by(
-        address: &str,
-        connect: impl Fn(&Endpoint) -> Channel + Send + Sync + 'static,
-    ) -> Result<Self, String> {
-        let endpoint = Endpoint::from_shared(address.to_owned())
-            .map_err(|error| format!("{address:?} is no address of the form http://host:port: {error}"))?;
-        let uri = endpoint.uri();
-        if uri.scheme_str() != Some("http") || uri.port_u16().is_none() || uri.path() != "/" {
-            return Err(format!("{address:?} is no address of the form http://host:port"));
+    /// Like [`Self::with_connector`], on a network with names: `resolve` finds the addresses of a host and a port, and
+    /// `connector` is called with one of them at a time.
+    pub fn with_network<R, F, C>(address: &str, resolve: R, connector: C) -> Result<Self, String>
+    where
+        R: Fn(String, u16) -> F + Send + Sync + 'static,
+        F: Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'static,
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+        C::Error: Into<BoxError>,
+        C::Future: Send,
+    {
+        Ok(Self::over(Network::resolved(address, resolve, connector)?, HashSet::new()))
+    }
+
+    /// Repeats calls of the methods that `descriptors`, an encoded `FileDescriptorSet`, marks with an
+    /// `idempotency_level`. Without it none are.
+    #[must_use]
+    pub fn retrying(self, descriptors: &[u8]) -> Self {
+        Self(Arc::new(Shared::new(self.0.network.clone(), idempotent(descriptors))))
+    }
+
+    fn over(network: Network, idempotent: HashSet<String>) -> Self {
+        Self(Arc::new(Shared::new(Arc::new(network), idempotent)))
+    }
+}
+
+/// The paths of the methods that can be called twice.
+fn idempotent(descriptors: &[u8]) -> HashSet<String> {
+    let set = FileDescriptorSet::decode(descriptors).unwrap_or_default();
+    let mut paths = HashSet::new();
+    for file in &set.file {
+        for service in &file.service {
+            for method in &service.method {
+                let level = method.options.as_ref().map(|options| options.idempotency_level());
+                if level.is_some_and(|level| level != IdempotencyLevel::IdempotencyUnknown) {
+                    paths.insert(format!("/{}.{}/{}", file.package(), service.name(), method.name()));
+                }
+            }
         }
-        let endpoint = endpoint
-            .connect_timeout(Duration::from_secs(2))
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(Duration::from_secs(10))
-            .keep_alive_timeout(Duration::from_secs(5))
-            .keep_alive_while_idle(true)
-            .initial_stream_window_size(1 << 20)
-            .initial_connection_window_size(4 << 20);
-        let connect = Box::new(connect);
-        Ok(Self(Arc::new(Connections { endpoint, connect, by_runtime: RwLock::default() })))
+    }
+    paths
+}
+
+impl Shared {
+    fn new(network: Arc<Network>, idempotent: HashSet<String>) -> Self {
+        let (breaker, budget, pools) = (Breaker::new(), Budget::new(), RwLock::default());
+        Self { network, idempotent, breaker, budget, pools }
     }
 
-    fn channel(&self) -> Channel {
+    fn pool(&self) -> Arc<Pool> {
         let id = Handle::current().id();
         let of =
-            |channels: &[(Id, Channel)]| channels.iter().find(|(of, _)| *of == id).map(|(_, c)| c.clone());
-        let by_runtime = &self.0.by_runtime;
-        if let Some(channel) = of(&by_runtime.read().unwrap_or_else(PoisonError::into_inner)) {
-            return channel;
+            |pools: &[(Id, Arc<Pool>)]| pools.iter().find(|(of, _)| *of == id).map(|(_, pool)| pool.clone());
+        if let Some(pool) = of(&self.pools.read().unwrap_or_else(PoisonError::into_inner)) {
+            return pool;
         }
-        let mut channels = by_runtime.write().unwrap_or_else(PoisonError::into_inner);
-        of(&channels).unwrap_or_else(|| {
-            let channel = (self.0.connect)(&self.0.endpoint);
-            channels.push((id, channel.clone()));
-            channel
+        let mut pools = self.pools.write().unwrap_or_else(PoisonError::into_inner);
+        of(&pools).unwrap_or_else(|| {
+            let pool = Pool::new(self.network.clone());
+            pools.push((id, pool.clone()));
+            pool
         })
     }
-
-    async fn send(
-        &self,
-        mut channel: Channel,
-        request: Request<Body>,
-        deadline: Option<Deadline>,
-    ) -> Result<Response<Body>, Status> {
-        let sent = async {
-            std::future::poll_fn(|cx| channel.poll_ready(cx)).await?;
-            channel.call(request).await
-        };
-        sent.await.map_err(|error| self.broken(&error, deadline))
-    }
-
-    fn broken(&self, error: &(dyn std::error::Error + 'static), deadline: Option<Deadline>) -> Status {
-        tracing::debug!(uri = %self.0.endpoint.uri(), error, "call failed");
-        // The channel reads `grpc-timeout` too, and may be the first to notice.
-        if deadline.is_some_and(|deadline| deadline.left().is_zero()) {
-            return expired();
-        }
-        refusal(Code::Unavailable, "UPSTREAM_UNAVAILABLE", "a service behind this one can't be reached")
-    }
 }
 
-impl fmt::Debug for Connections {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Connections").field(self.endpoint.uri()).finish()
+        f.debug_tuple("Shared").field(self.network.authority()).finish()
     }
 }
+
+fn unavailable() -> Status {
+    refusal(Code::Unavailable, UNAVAILABLE, "a service behind this one can't be reached")
+}
+
+const UNAVAILABLE: &str = "UPSTREAM_UNAVAILABLE";
 
 impl Service<Request<Body>> for Upstream {
     type Response = Response<Body>;
@@ -134,69 +170,17 @@ impl Service<Request<Body>> for Upstream {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let deadline = request.extensions().get::<Deadline>().copied();
-        if let Some(trace) = request.extensions().get::<TraceParent>().cloned() {
-            request.headers_mut().insert("traceparent", trace.0);
+        if let Some(TraceParent(trace)) = request.extensions_mut().remove::<TraceParent>() {
+            request.headers_mut().insert("traceparent", trace);
         }
-        if let Some(deadline) = deadline
-            && let Ok(value) = HeaderValue::try_from(format_grpc_timeout(deadline.left()))
-        {
-            request.headers_mut().insert("grpc-timeout", value);
-        }
-        let channel = self.channel();
-        let upstream = self.clone();
+        request.headers_mut().insert(http::header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        let shared = self.0.clone();
+        let pool = shared.pool();
         Box::pin(async move {
-            let answer = match deadline {
-                None => upstream.send(channel, request, None).await,
-                Some(deadline) if deadline.left().is_zero() => Err(expired()),
-                Some(Deadline(at)) => tokio::time::timeout_at(at, upstream.send(channel, request, deadline))
-                    .await
-                    .unwrap_or_else(|_| Err(expired())),
-            };
-            Ok(match answer {
-                Ok(response) => {
-                    response.map(|inner| Body::new(Reply { inner, upstream, deadline, alarm: None }))
-                }
-                Err(status) => status.into_http(),
-            })
+            let answer = Call::new(shared, pool, deadline).run(request).await;
+            Ok(answer.unwrap_or_else(Status::into_http))
         })
     }
 }
 
-/// A reply on its way: it too ends by the deadline, and says so if the service breaks off.
-struct Reply {
-    inner: Body,
-    upstream: Upstream,
-    deadline: Option<Deadline>,
-    /// Set once the reply has to be waited for, which a short one never has.
-    alarm: Option<Pin<Box<Sleep>>>,
-}
-
-impl http_body::Body for Reply {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        let status = match Pin::new(&mut this.inner).poll_frame(cx) {
-            Poll::Ready(Some(Err(error))) => this.upstream.broken(&error, this.deadline),
-            Poll::Ready(frame) => return Poll::Ready(frame),
-            Poll::Pending => {
-                let Some(deadline) = this.deadline else { return Poll::Pending };
-                let alarm = this.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.0)));
-                ready!(alarm.as_mut().poll(cx));
-                expired()
-            }
-        };
-        // The break is over and told; what is left of the reply goes with it.
-        this.inner = Body::empty();
-        this.deadline = None;
-        Poll::Ready(Some(Ok(Frame::trailers(trailers(&status)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-}
+const USER_AGENT: &str = concat!("bookstore/", env!("CARGO_PKG_VERSION"));

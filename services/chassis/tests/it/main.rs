@@ -6,12 +6,15 @@
 // A test may stop at the first surprise; clippy knows only functions with `#[test]` as such.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod balance;
 mod connections;
 mod deadlines;
 mod drain;
 mod errors;
 mod health;
 mod metrics;
+mod replicas;
+mod retry;
 mod service;
 mod streams;
 mod upstream;

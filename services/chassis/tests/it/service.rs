@@ -16,7 +16,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
-use prost_types::{FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, ServiceDescriptorProto};
+use prost_types::method_options::IdempotencyLevel;
+use prost_types::{
+    FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, MethodOptions, ServiceDescriptorProto,
+};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tonic::body::Body;
@@ -163,13 +166,23 @@ impl tower::Service<http::Request<Body>> for Test {
 
 /// What a build would make of the `.proto` file of [`Test`].
 pub(crate) fn descriptors() -> &'static [u8] {
+    described(MethodOptions::default())
+}
+
+/// The same of a file that says that all methods can be called twice.
+pub(crate) fn safe_descriptors() -> &'static [u8] {
+    let level = Some(IdempotencyLevel::NoSideEffects.into());
+    described(MethodOptions { idempotency_level: level, ..MethodOptions::default() })
+}
+
+fn described(options: MethodOptions) -> &'static [u8] {
     let method = |name: &str, up, down| MethodDescriptorProto {
         name: Some(name.to_owned()),
         input_type: Some(".google.protobuf.BytesValue".to_owned()),
         output_type: Some(".google.protobuf.BytesValue".to_owned()),
         client_streaming: Some(up),
         server_streaming: Some(down),
-        ..Default::default()
+        options: Some(options.clone()),
     };
     let methods = vec![
         method("Unary", false, false),
