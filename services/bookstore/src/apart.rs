@@ -106,6 +106,7 @@ type Transport = Measured<Upstream>;
 /// A transport whose calls are counted beside what the process serves.
 fn upstream(url: &str, server: &ServerConfig) -> anyhow::Result<Transport> {
     let upstream = Upstream::new(url).map_err(anyhow::Error::msg)?.retrying(proto::DESCRIPTOR_SET);
+    upstream.show(&server.metrics);
     Ok(server.metrics.measure_calls(upstream, proto::DESCRIPTOR_SET))
 }
 

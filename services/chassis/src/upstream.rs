@@ -13,6 +13,8 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 
@@ -32,6 +34,7 @@ use self::network::{BoxError, Network};
 use self::pool::Pool;
 use crate::call::{Deadline, TraceParent};
 use crate::grpc::refusal;
+use crate::metrics::Metrics;
 
 /// A transport for the adapters of `proto::client`: it connects on first use and again after a break, passes on what
 /// is left of the deadline and the trace, and ends every call by its deadline.
@@ -60,6 +63,8 @@ struct Shared {
     idempotent: HashSet<String>,
     breaker: Breaker,
     budget: Budget,
+    /// How many times a call was sent that had been sent before.
+    repeated: AtomicU64,
     /// One for each runtime: a connection that lives on another costs a wake-up there per call, and ends with it.
     pools: RwLock<Vec<(Id, Arc<Pool>)>>,
 }
@@ -103,6 +108,19 @@ impl Upstream {
         Self(Arc::new(Shared::new(self.0.network.clone(), idempotent(descriptors))))
     }
 
+    /// Shows what becomes of calls under way: how many were sent again, and whether the service is given up.
+    pub fn show(&self, metrics: &Metrics) {
+        let labels = || vec![("server_address", self.0.network.authority().to_string().into())];
+        let shared = Arc::clone(&self.0);
+        let repeated = move || shared.repeated.load(Relaxed) as f64;
+        let help = "gRPC calls to other processes that were sent again, to whichever replica.";
+        metrics.counter("rpc_client_repeated_calls", help, labels(), repeated);
+        let shared = Arc::clone(&self.0);
+        let open = move || f64::from(u8::from(shared.breaker.is_open()));
+        let help = "1 while calls to this service are refused without being sent, because it is out.";
+        metrics.gauge("rpc_client_breaker_open", help, labels(), open);
+    }
+
     fn over(network: Network, idempotent: HashSet<String>) -> Self {
         Self(Arc::new(Shared::new(Arc::new(network), idempotent)))
     }
@@ -128,7 +146,7 @@ fn idempotent(descriptors: &[u8]) -> HashSet<String> {
 impl Shared {
     fn new(network: Arc<Network>, idempotent: HashSet<String>) -> Self {
         let (breaker, budget, pools) = (Breaker::new(), Budget::new(), RwLock::default());
-        Self { network, idempotent, breaker, budget, pools }
+        Self { network, idempotent, breaker, budget, repeated: AtomicU64::new(0), pools }
     }
 
     fn pool(&self) -> Arc<Pool> {

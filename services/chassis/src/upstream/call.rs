@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -104,6 +105,7 @@ impl Call {
                 Failure::Unavailable(answer) => return Ok(*answer),
             };
             let Some(next) = next else { return Err(self.broken()) };
+            self.shared.repeated.fetch_add(1, Relaxed);
             (request, avoided) = next;
         }
         Err(self.broken())

@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 use tonic::{Code, Status};
 use tower::ServiceExt;
 
-use crate::service::{Client, Running, Test, config, descriptors, routes};
+use crate::replicas::Network;
+use crate::service::{Client, Running, Test, config, descriptors, routes, safe_descriptors};
 use crate::wire::Http1;
 
 fn counting(metrics: &Metrics) -> ServerConfig {
@@ -324,4 +325,31 @@ async fn callers_make_no_rows_of_their_own() {
 
 async fn panics() {
     panic!("on purpose");
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_calls_and_services_that_are_given_up_are_shown() {
+    let (network, _) = Network::of(1);
+    network.refuse(1, Status::unavailable("busy"));
+    let metrics = Metrics::new();
+    let upstream = network.upstream().retrying(safe_descriptors());
+    upstream.show(&metrics);
+    let mut client = Client::over(upstream);
+    let shown = async || {
+        let all = ["rpc_client_repeated_calls_total", "rpc_client_breaker_open"];
+        let [repeated, open] = all.map(|name| format!("{name}{{server_address=\"test:1\"}}"));
+        (number(&metrics, &repeated).await, number(&metrics, &open).await)
+    };
+    assert_eq!(shown().await, ("0".to_owned(), "0".to_owned()));
+    client.unary(b"a".to_vec()).await.unwrap_err();
+    assert_eq!(shown().await, ("1".to_owned(), "0".to_owned()));
+    // Four calls fail eight times, and the fourth is not sent again once the service is given up.
+    for _ in 0..10 {
+        client.unary(b"a".to_vec()).await.unwrap_err();
+    }
+    assert_eq!(shown().await, ("3".to_owned(), "1".to_owned()));
+    network.answer(1);
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    client.unary(b"a".to_vec()).await.unwrap();
+    assert_eq!(shown().await.1, "0");
 }
