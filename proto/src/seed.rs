@@ -33,10 +33,39 @@ pub fn order_id(number: i32) -> String {
 ///
 /// The digits are 979, the book's id in nine places, and the check digit of ISO 2108.
 pub fn sku(book_id: i32) -> String {
-    let body = format!("979{:09}", book_id.unsigned_abs());
-    let sum: u32 =
-        body.bytes().zip([1, 3].into_iter().cycle()).map(|(b, weight)| u32::from(b - b'0') * weight).sum();
-    format!("{body}{}", (10 - sum % 10) % 10)
+    format!("{:013}", sku_number(book_id))
+}
+
+/// The id of the book that has this SKU, if a seeded one can have it.
+pub fn book_of(sku: &str) -> Option<i32> {
+    let digits: &[u8; 13] = sku.as_bytes().try_into().ok()?;
+    let number = digits
+        .iter()
+        .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))?;
+    book_of_number(number)
+}
+
+/// A SKU before the check digit: this and the book's id.
+const PREFIX: u64 = 979_000_000_000;
+
+/// The SKU of the seeded book `book_id`, read as a number.
+pub fn sku_number(book_id: i32) -> u64 {
+    let body = PREFIX + u64::from(book_id.unsigned_abs());
+    // From the last digit to the first.
+    let (mut rest, mut sum, mut weight) = (body, 0, 3);
+    while rest > 0 {
+        sum += rest % 10 * weight;
+        weight = 4 - weight;
+        rest /= 10;
+    }
+    body * 10 + (10 - sum % 10) % 10
+}
+
+/// As [`book_of`], for a SKU read as a number.
+pub fn book_of_number(sku: u64) -> Option<i32> {
+    let book_id = (sku / 10).checked_sub(PREFIX).filter(|id| (1..1_000_000_000).contains(id))?;
+    let book_id = i32::try_from(book_id).ok()?;
+    (sku_number(book_id) == sku).then_some(book_id)
 }
 
 /// Titles of the first [`BOOKS`] books.
@@ -71,6 +100,13 @@ mod tests {
             let sum: u32 =
                 sku.bytes().zip([1, 3].into_iter().cycle()).map(|(b, w)| u32::from(b - b'0') * w).sum();
             assert_eq!(sum % 10, 0, "{sku}");
+            assert_eq!(book_of(&sku), Some(id));
+        }
+        // A wrong check digit, no id, another prefix, another length.
+        for other in
+            ["9790000000019", "9790000000001", "9783161484100", "979000000001", "97900000000180", "é"]
+        {
+            assert_eq!(book_of(other), None, "{other}");
         }
     }
 

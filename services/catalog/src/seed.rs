@@ -62,22 +62,19 @@ const FIRST_REVIEW: Duration = Duration::from_secs(1_709_294_400);
 const REVIEW_STEP: Duration = Duration::from_secs(7 * 3600 + 13 * 60);
 
 /// What a store of so many books starts with. The first [`proto::seed::REVIEWED_BOOKS`] have reviews.
-pub(crate) fn contents(books: i32) -> Contents<impl Iterator<Item = Book>, impl Iterator<Item = Review>> {
+pub(crate) fn contents(books: i32) -> Contents<impl Iterator<Item = Review>> {
     let authors = (1..).zip(AUTHORS).filter_map(|(id, (name, country, born))| {
         Some(Author { id: AuthorId::new(id)?, name: name.into(), country: country.into(), born })
     });
     let reviews = proto::seed::REVIEWS_OF_BOOK * books.min(proto::seed::REVIEWED_BOOKS);
-    Contents {
-        authors: authors.collect(),
-        books: (1..=books).filter_map(book),
-        reviews: (1..=reviews).filter_map(review),
-    }
+    Contents { authors: authors.collect(), books, book, reviews: (1..=reviews).filter_map(review) }
 }
 
-/// Number `n` of the books. Sequels are by the same author.
-fn book(n: i32) -> Option<Book> {
+/// One of the books. Sequels are by the same author.
+pub(crate) fn book(id: BookId) -> Option<Book> {
+    let n = id.get();
     Some(Book {
-        id: BookId::new(n)?,
+        id,
         sku: Sku::parse(&proto::seed::sku(n))?,
         title: proto::seed::title(n).into(),
         author_id: AuthorId::new((n - 1) % proto::seed::AUTHORS + 1)?,
@@ -145,9 +142,13 @@ mod tests {
         assert!(off.abs() <= 0.15, "{what}: {average} bytes on average, published are {published}");
     }
 
+    fn books(count: i32) -> Vec<Book> {
+        (1..=count).map(|n| book(BookId::new(n).unwrap()).unwrap()).collect()
+    }
+
     fn seeded() -> (Vec<Author>, Vec<Book>, Vec<Review>) {
         let contents = contents(proto::seed::BOOKS);
-        (contents.authors, contents.books.collect(), contents.reviews.collect())
+        (contents.authors, books(contents.books), contents.reviews.collect())
     }
 
     #[test]
@@ -195,8 +196,7 @@ mod tests {
 
     #[test]
     fn more_books_than_titles_are_sequels() {
-        let books: Vec<Book> = contents(1_234).books.collect();
-        assert_eq!(books.len(), 1_234);
+        let books = books(1_234);
         assert_eq!(
             (&*books[0].title, &*books[50].title, &*books[1_200].title),
             ("Ember", "Ember 2", "Ember 25")

@@ -38,6 +38,9 @@ impl Store {
         let Entry::Vacant(entry) = self.skus.entry(draft.sku) else {
             return Err(Refused::SkuTaken(draft.sku));
         };
+        if self.seeded.owner(draft.sku).is_some() {
+            return Err(Refused::SkuTaken(draft.sku));
+        }
         if !self.book_quota.take(1) {
             return Err(Refused::BooksFull);
         }
