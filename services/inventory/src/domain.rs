@@ -78,6 +78,16 @@ impl Sku {
         }
         if sum % 10 == 0 { Ok(Self(number)) } else { Err(BrokenRule::Sku) }
     }
+
+    /// The SKU of the seeded book with this id.
+    pub(crate) fn of_seeded(book_id: i32) -> Self {
+        Self(proto::seed::sku_number(book_id))
+    }
+
+    /// The id of the seeded book that has this SKU, if there are so many.
+    pub(crate) fn seeded_book(self) -> Option<i32> {
+        proto::seed::book_of_number(self.0)
+    }
 }
 
 impl fmt::Display for Sku {

@@ -21,7 +21,6 @@ use chassis::metrics::{Labels, Metrics};
 use chassis::{Listener, Server, ServerConfig, Shutdown};
 use proto::inventory::v1::inventory_service_server::InventoryServiceServer;
 
-use crate::domain::Sku;
 use crate::store::{Limits, Store};
 
 /// Settings of inventory.
@@ -98,16 +97,14 @@ pub struct Inventory {
 impl Inventory {
     /// Inventory with the seeded books and no reservations.
     pub fn new(config: &Config) -> Self {
-        // The SKUs of `proto::seed` are right, so every book gets its own.
-        let book = |id| (id, Sku::parse(&proto::seed::sku(id)));
-        let books = (1..=config.books).map(book).filter_map(|(id, sku)| Some((id, sku.ok()?)));
         let limits = Limits {
             ttl: config.reservation_ttl,
             reservations: config.max_reservations,
             lines: config.max_reservation_lines,
             items: config.max_items,
         };
-        let store = Store::new(limits, config.books.max(0) as usize, books, proto::seed::STOCK as u32);
+        let seeded = u32::try_from(config.books).unwrap_or_default();
+        let store = Store::new(limits, seeded, proto::seed::STOCK as u32);
         Self { store, instance_id: instance_id() }
     }
 

@@ -92,16 +92,10 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// A store with these books, about `expected` of them, with `units` of each in stock. They count for the limit, but
-    /// are never refused.
-    pub(crate) fn new(
-        limits: Limits,
-        expected: usize,
-        books: impl Iterator<Item = (i32, Sku)>,
-        units: u32,
-    ) -> Self {
-        let items = Items::new(limits.items, expected);
-        items.seed(books, units);
+    /// A store that knows the books 1 to `seeded`, with `units` of each in stock. They count for the limit, but are never
+    /// refused.
+    pub(crate) fn new(limits: Limits, seeded: u32, units: u32) -> Self {
+        let items = Items::new(limits.items, seeded, units);
         let empty = |_| Shard { ledger: Mutex::default(), next_due: AtomicU64::new(u64::MAX) };
         Self {
             items: Arc::new(items),

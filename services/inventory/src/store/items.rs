@@ -7,7 +7,6 @@ use super::lock;
 use super::table::{Item, Table};
 use super::watch::Watchers;
 use crate::domain::{Line, Movement, Refused, Sku, Stock};
-use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{DashMap, Mutex};
 
@@ -43,6 +42,11 @@ impl Seen {
 pub(super) struct Items {
     pub(super) table: Table,
     pub(super) watchers: Watchers,
+    /// Books 1 to this were known from the start, with their SKUs by rule and `units` of each in stock, at the places
+    /// from 0. What nobody has asked to change needs no memory: it is put into the table by who does.
+    seeded: u32,
+    units: u32,
+    /// The places of the others.
     by_sku: DashMap<Sku, u32, Seeded>,
     by_book: DashMap<i32, u32, Seeded>,
     /// How many there are. Whoever adds some holds it.
@@ -51,32 +55,53 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// Room for `limit` books, with space set aside for the first `expected`.
-    pub(super) fn new(limit: u32, expected: usize) -> Self {
+    /// Room for `limit` books. The `seeded` ones, with `units` of each in stock, count, but are there in any case.
+    pub(super) fn new(limit: u32, seeded: u32, units: u32) -> Self {
         Self {
+            seeded,
+            units,
             table: Table::default(),
             watchers: Watchers::default(),
-            by_sku: DashMap::with_capacity_and_hasher_and_shard_amount(expected, Seeded::default(), SHARDS),
-            by_book: DashMap::with_capacity_and_hasher_and_shard_amount(expected, Seeded::default(), SHARDS),
-            count: Mutex::new(0),
+            by_sku: DashMap::with_capacity_and_hasher_and_shard_amount(0, Seeded::default(), SHARDS),
+            by_book: DashMap::with_capacity_and_hasher_and_shard_amount(0, Seeded::default(), SHARDS),
+            count: Mutex::new(seeded),
             limit,
         }
     }
 
     /// The place of the book with this id.
     pub(super) fn find_book(&self, book_id: i32) -> Option<u32> {
-        self.by_book.get(&book_id).map(|index| *index)
+        self.seeded_place(book_id).or_else(|| self.by_book.get(&book_id).map(|index| *index))
     }
 
     /// The place of the book with this SKU.
     pub(super) fn find(&self, sku: Sku) -> Option<u32> {
-        self.by_sku.get(&sku).map(|index| *index)
+        let seeded = sku.seeded_book().and_then(|book_id| self.seeded_place(book_id));
+        seeded.or_else(|| self.by_sku.get(&sku).map(|index| *index))
+    }
+
+    fn seeded_place(&self, book_id: i32) -> Option<u32> {
+        u32::try_from(book_id).ok()?.checked_sub(1).filter(|place| *place < self.seeded)
+    }
+
+    /// The item at a place. A seeded one has its memory from then on.
+    pub(super) fn item(&self, index: u32) -> Option<&Item> {
+        self.table.get(index).or_else(|| self.table.put(index, self.seeded_item(index)?))
+    }
+
+    /// A seeded item as it was at first.
+    fn seeded_item(&self, index: u32) -> Option<Item> {
+        let book_id = i32::try_from(index).ok().filter(|_| index < self.seeded)?.checked_add(1)?;
+        Some(Item::new(book_id, Sku::of_seeded(book_id), Stock::of(self.units)))
     }
 
     /// The stock of the book at this place.
     pub(super) fn read(&self, index: u32) -> Option<Seen> {
-        let item = self.table.get(index)?;
-        Some(Seen::new(item, *lock(&item.stock)))
+        match self.table.get(index) {
+            Some(item) => Some(Seen::new(item, *lock(&item.stock))),
+            // Nobody had touched it by then.
+            None => Some(Seen::new(&self.seeded_item(index)?, Stock::of(self.units))),
+        }
     }
 
     /// Adds books with nothing in stock: all that are new, or none. Those known with the same id and SKU stay as they
@@ -102,23 +127,15 @@ impl Items {
             return Err(Refused::Full("books"));
         }
         for (book_id, sku) in fresh {
-            self.append(&mut count, book_id, sku, Stock::default());
+            self.append(&mut count, book_id, sku);
         }
         Ok(())
     }
 
-    /// Adds books that are new for sure, whatever the limit.
-    pub(super) fn seed(&self, books: impl Iterator<Item = (i32, Sku)>, units: u32) {
-        let mut count = lock(&self.count);
-        for (book_id, sku) in books {
-            self.append(&mut count, book_id, sku, Stock::of(units));
-        }
-    }
-
-    fn append(&self, count: &mut u32, book_id: i32, sku: Sku, stock: Stock) {
+    fn append(&self, count: &mut u32, book_id: i32, sku: Sku) {
         let index = *count;
         *count += 1;
-        self.table.put(index, Item { book_id, sku, stock: Mutex::new(stock), watchers: AtomicU32::new(0) });
+        self.table.put(index, Item::new(book_id, sku, Stock::default()));
         self.by_sku.insert(sku, index);
         self.by_book.insert(book_id, index);
     }
@@ -153,7 +170,7 @@ impl Items {
         let mut locked = Vec::with_capacity(portions.len());
         let mut watched = false;
         for portion in portions {
-            let Some(item) = self.table.get(portion.item) else { continue };
+            let Some(item) = self.item(portion.item) else { continue };
             let stock = lock(&item.stock);
             let Some(after) = stock.after(movement, portion.quantity) else {
                 let (wanted, in_stock) = (portion.quantity, stock.in_stock);
@@ -175,7 +192,7 @@ impl Items {
     /// Adds units, or takes some away when `delta` is negative.
     pub(super) fn adjust(&self, sku: Sku, delta: i32) -> Result<Seen, Refused> {
         let index = self.find(sku).ok_or(Refused::UnknownSku(sku))?;
-        let item = self.table.get(index).ok_or(Refused::UnknownSku(sku))?;
+        let item = self.item(index).ok_or(Refused::UnknownSku(sku))?;
         let seen = {
             let mut stock = lock(&item.stock);
             *stock = stock.adjust(sku, delta)?;

@@ -109,7 +109,7 @@ impl Watch {
             items.watchers.add(*index, &changes, bit);
             // Raised before the first value is read under the item's lock: a change that this read doesn't see takes
             // the lock later, and then sees the count.
-            if let Some(item) = items.table.get(*index) {
+            if let Some(item) = items.item(*index) {
                 item.watchers.fetch_add(1, Relaxed);
             }
         }

@@ -272,3 +272,21 @@ fn registering_the_same_books_at_once_adds_them_once() {
     });
     assert_eq!(block_on(shop.stock(2_000)), (0, 0, 0));
 }
+
+#[test]
+fn the_first_to_touch_a_seeded_book_are_all_counted() {
+    let shop = shop_with(|c| c.books = 1_000_000);
+    together(4, |thread| {
+        let shop = &shop;
+        async move {
+            for book in (1..=1_000_000).step_by(5_000) {
+                shop.reserve(&format!("{thread}-{book}"), &[(book, 1)]).await.unwrap();
+                let (in_stock, reserved, _) = shop.stock(book).await;
+                assert_eq!(in_stock + reserved, proto::seed::STOCK);
+            }
+        }
+    });
+    for book in (1..=1_000_000).step_by(5_000) {
+        assert_eq!(block_on(shop.stock(book)), (proto::seed::STOCK - 4, 4, 0));
+    }
+}
