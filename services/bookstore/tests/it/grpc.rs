@@ -30,6 +30,7 @@ pub(crate) const INVENTORY: &str = "bookstore.inventory.v1.InventoryService";
 pub(crate) const ORDERING: &str = "bookstore.ordering.v1.OrderingService";
 
 pub(crate) const GET_DETAIL: &str = "/bookstore.catalog.v1.CatalogService/GetBookDetail";
+pub(crate) const STREAM_BOOKS: &str = "/bookstore.catalog.v1.CatalogService/StreamBooks";
 
 /// Book 1 with two reviews.
 pub(crate) fn detail() -> Vec<u8> {

@@ -15,6 +15,8 @@ mod grpc;
 mod harness;
 mod http;
 mod killed;
+#[cfg(target_os = "linux")]
+mod memory;
 mod metrics;
 mod outage;
 mod parity;
