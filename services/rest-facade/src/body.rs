@@ -93,6 +93,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// A field may be left out, but `null` is not a value that it can have.
+pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
 struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
@@ -121,7 +126,23 @@ fn broken_rule(path: String, error: &serde_json::Error) -> Problem {
             return Problem::quoting(&format!("{path}{dot}{field}"), rule_broken);
         }
     }
-    Problem::quoting(if path.is_empty() { "body" } else { &path }, rule)
+    Problem::quoting(if path.is_empty() { "body" } else { &path }, &in_words_of_json(rule))
+}
+
+/// A rule of serde without the types of the language that this is written in.
+fn in_words_of_json(rule: &str) -> String {
+    const WORDS: [(&str, &str); 6] = [
+        (", expected i32", ", expected a whole number of 32 bits"),
+        (", expected i64", ", expected a whole number of 64 bits"),
+        (", expected a sequence", ", expected an array"),
+        (", expected a map", ", expected an object"),
+        ("invalid type: sequence,", "invalid type: array,"),
+        ("invalid type: map,", "invalid type: object,"),
+    ];
+    WORDS.into_iter().fold(rule.to_owned(), |rule, (word, other)| {
+        let fits = if word.starts_with(',') { rule.ends_with(word) } else { rule.starts_with(word) };
+        if fits { rule.replacen(word, other, 1) } else { rule }
+    })
 }
 
 /// Whether `Content-Type` says that a body is of this media type, with any parameters.
@@ -149,6 +170,22 @@ fn is_json(media_type: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_speak_of_json() {
+        for (text, rule) in [
+            (r#""7""#, "invalid type: string \"7\", expected a whole number of 32 bits"),
+            ("2147483648", "invalid value: integer `2147483648`, expected a whole number of 32 bits"),
+            ("[]", "invalid type: array, expected a whole number of 32 bits"),
+            ("{}", "invalid type: object, expected a whole number of 32 bits"),
+        ] {
+            let error = serde_json::from_str::<i32>(text).unwrap_err();
+            assert!(broken_rule("n".to_owned(), &error).detail().ends_with(rule), "{text}");
+        }
+        let error = serde_json::from_str::<Vec<i64>>("{}").unwrap_err();
+        let problem = broken_rule(".".to_owned(), &error);
+        assert_eq!(problem.detail(), "body: invalid type: object, expected an array");
+    }
 
     #[test]
     fn json_is_known_by_its_media_type() {

@@ -19,13 +19,17 @@ const HEADERS: [(HeaderName, &str); 2] = [(CONTENT_TYPE, "application/json"), (C
 
 pub(crate) const ROUTES: [&str; 4] = ["/openapi.json", "/docs", "/docs/", "/docs/{*rest}"];
 
-/// `/openapi.json` and `/docs`.
+/// Where a reader who knows the address only finds the rest.
+const START: &str = "{\"api\":\"/api/v1\",\"document\":\"/openapi.json\",\"docs\":\"/docs/\"}";
+
+/// `/`, `/openapi.json` and `/docs`.
 pub(crate) fn router(document: String) -> Router {
     let document = Bytes::from(document);
     // Without "none" the page asks an outside service whether the document is valid.
     let config = Config::new(["/openapi.json"]).validator_url("none").try_it_out_enabled(true);
     let page = Router::from(SwaggerUi::new("/docs").config(config)).layer(map_response(guard));
     Router::new()
+        .route("/", get((HEADERS, START)))
         .route("/openapi.json", get(move || std::future::ready((HEADERS, document.clone()))))
         .merge(page)
 }

@@ -66,6 +66,18 @@ impl Problem {
         Self::fields(self.fields.into_iter().map(rename).collect())
     }
 
+    /// The same problem where these numbers were left out: the service took them for zeros.
+    pub(crate) fn left_out(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        let mut found = false;
+        for name in names {
+            for field in self.fields.iter_mut().filter(|field| field.field == name) {
+                field.rule = "must be given".to_owned();
+                found = true;
+            }
+        }
+        if found { Self::fields(self.fields) } else { self }
+    }
+
     /// Why, for programs.
     pub(crate) fn reason(&self) -> Reason {
         self.reason

@@ -70,7 +70,7 @@ struct Parts {
     shutdown: Shutdown,
 }
 
-/// The routes: `/api/v1/...`, `/openapi.json`, `/docs`, and a problem for every other path.
+/// The routes: `/api/v1/...`, `/openapi.json`, `/docs`, `/`, and a problem for every other path.
 ///
 /// Merged with other routers it takes none of their paths, but it brings the fallback, so they must have none.
 pub fn router(services: Services, config: &Config, shutdown: Shutdown) -> Router {

@@ -8,7 +8,7 @@ use proto::catalog::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::body::Object;
+use crate::body::{Object, given};
 use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply::{self, Money};
@@ -100,9 +100,9 @@ pub(super) struct NewBook {
     #[schema(required, min_length = 1, max_length = 300)]
     title: String,
     /// An author that exists.
-    #[serde(default)]
-    #[schema(required, minimum = 1)]
-    author_id: i32,
+    #[serde(default, deserialize_with = "given")]
+    #[schema(required, value_type = i32, minimum = 1)]
+    author_id: Option<i32>,
     /// What one copy costs.
     #[serde(default)]
     #[schema(required, value_type = NewPrice)]
@@ -112,6 +112,7 @@ pub(super) struct NewBook {
 impl From<NewBook> for pb::CreateBookRequest {
     fn from(book: NewBook) -> Self {
         let NewBook { sku, title, author_id, price } = book;
+        let author_id = author_id.unwrap_or_default();
         Self { sku, title, author_id, price: price.map(|Object(price)| price.into()) }
     }
 }
@@ -133,11 +134,6 @@ pub(super) struct BookChange {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = NewPrice, required = false)]
     price: Option<Object<NewPrice>>,
-}
-
-/// A field may be left out, but `null` is not a value that it can have.
-fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(value).map(Some)
 }
 
 /// A page of books
@@ -188,8 +184,10 @@ pub(super) async fn list_books(CallWithQuery(call): CallWithQuery) -> Result<Res
     ),
 )]
 pub(super) async fn create_book(call: Call, body: Body) -> Result<Response, Problem> {
-    let message: pb::CreateBookRequest = call.json::<NewBook>(body).await?.into();
-    let reply = call.wait(call.services().catalog.create_book(call.request(message))).await?;
+    let book: NewBook = call.json(body).await?;
+    let left_out = book.author_id.is_none().then(|| "authorId".to_owned());
+    let reply = call.wait(call.services().catalog.create_book(call.request(book.into()))).await;
+    let reply = reply.map_err(|problem| problem.left_out(left_out))?;
     let book = promised(reply.book)?;
     reply::created(&Book::from(&book), format!("/api/v1/books/{}", book.id))
 }

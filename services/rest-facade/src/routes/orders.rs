@@ -9,7 +9,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use self::views::{Order, OrderList};
-use super::reservations::NewLine;
+use super::reservations::{NewLine, left_out};
 use crate::body::Object;
 use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
@@ -128,15 +128,20 @@ pub(super) async fn place_order(call: Call, body: Body) -> Result<Response, Prob
         return Err(Problem::field("Idempotency-Key", "must be given: a header with 1 to 255 characters"));
     };
     let order: NewOrder = call.json(body).await?;
+    let left_out = left_out(&order.lines);
     let lines = order.lines.into_iter();
     let message = pb::PlaceOrderRequest {
         request_id: request_id.to_owned(),
         lines: lines
-            .map(|Object(line)| pb::PlaceOrderLine { sku: line.sku, quantity: line.quantity })
+            .map(|Object(line)| pb::PlaceOrderLine {
+                sku: line.sku,
+                quantity: line.quantity.unwrap_or_default(),
+            })
             .collect(),
         ship_to: order.ship_to.map(|Object(address)| address.into()),
     };
-    let reply = call.wait(call.services().ordering.place_order(call.request(message))).await?;
+    let reply = call.wait(call.services().ordering.place_order(call.request(message))).await;
+    let reply = reply.map_err(|problem| problem.left_out(left_out))?;
     let order = promised(reply.order)?;
     reply::created(&Order::from(&order), format!("/api/v1/orders/{}", order.order_id))
 }

@@ -6,7 +6,7 @@ use proto::inventory::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::body::Object;
+use crate::body::{Object, given};
 use crate::call::{Call, promised};
 use crate::errors::Problem;
 use crate::reply;
@@ -146,9 +146,15 @@ pub(super) struct NewLine {
     #[schema(required, pattern = "^[0-9]{13}$")]
     pub(super) sku: String,
     /// How many.
-    #[serde(default)]
-    #[schema(required, minimum = 1, maximum = 1_000_000)]
-    pub(super) quantity: i32,
+    #[serde(default, deserialize_with = "given")]
+    #[schema(required, value_type = i32, minimum = 1, maximum = 1_000_000)]
+    pub(super) quantity: Option<i32>,
+}
+
+/// The quantities that these lines lack.
+pub(super) fn left_out(lines: &[Object<NewLine>]) -> Vec<String> {
+    let lacking = lines.iter().enumerate().filter(|(_, Object(line))| line.quantity.is_none());
+    lacking.map(|(place, _)| format!("lines[{place}].quantity")).collect()
 }
 
 /// Reserve stock
@@ -171,14 +177,19 @@ pub(super) struct NewLine {
 )]
 pub(super) async fn reserve_stock(call: Call, body: Body) -> Result<Response, Problem> {
     let reservation: NewReservation = call.json(body).await?;
+    let left_out = left_out(&reservation.lines);
     let lines = reservation.lines.into_iter();
     let message = pb::ReserveStockRequest {
         order_id: reservation.order_id,
         lines: lines
-            .map(|Object(line)| pb::ReservationLine { sku: line.sku, quantity: line.quantity })
+            .map(|Object(line)| pb::ReservationLine {
+                sku: line.sku,
+                quantity: line.quantity.unwrap_or_default(),
+            })
             .collect(),
     };
-    let reply = call.wait(call.services().inventory.reserve_stock(call.request(message))).await?;
+    let reply = call.wait(call.services().inventory.reserve_stock(call.request(message))).await;
+    let reply = reply.map_err(|problem| problem.left_out(left_out))?;
     let location = format!("/api/v1/reservations/{}", reply.reservation_id);
     reply::created(&ReservationCreated::from(&reply), location)
 }

@@ -7,6 +7,7 @@ use proto::catalog::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::body::given;
 use crate::call::{Call, CallWithQuery, promised};
 use crate::errors::Problem;
 use crate::reply;
@@ -55,9 +56,9 @@ pub(super) struct ReviewList<'a> {
 #[schema(example = json!({"rating": 4, "reviewer": "Ana Brook", "text": "Slow at first, then not at all."}))]
 pub(super) struct NewReview {
     /// 1 (worst) to 5 (best).
-    #[serde(default)]
-    #[schema(required, minimum = 1, maximum = 5)]
-    rating: i32,
+    #[serde(default, deserialize_with = "given")]
+    #[schema(required, value_type = i32, minimum = 1, maximum = 5)]
+    rating: Option<i32>,
     /// Who writes it.
     #[serde(default)]
     #[schema(required, min_length = 1, max_length = 80)]
@@ -127,9 +128,11 @@ pub(super) async fn list_reviews(CallWithQuery(call): CallWithQuery) -> Result<R
 pub(super) async fn add_review(call: Call, body: Body) -> Result<Response, Problem> {
     let book_id = call.path_int("bookId")?;
     let review: NewReview = call.json(body).await?;
-    let message =
-        pb::AddReviewRequest { book_id, rating: review.rating, reviewer: review.reviewer, text: review.text };
-    let reply = call.wait(call.services().catalog.add_review(call.request(message))).await?;
+    let NewReview { rating, reviewer, text } = review;
+    let message = pb::AddReviewRequest { book_id, rating: rating.unwrap_or_default(), reviewer, text };
+    let reply = call.wait(call.services().catalog.add_review(call.request(message))).await;
+    let left_out = rating.is_none().then(|| "rating".to_owned());
+    let reply = reply.map_err(|problem| problem.left_out(left_out))?;
     let mut response = reply::ok(&Review::from(&promised(reply.review)?))?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)

@@ -6,6 +6,7 @@ use proto::inventory::v1 as pb;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::body::given;
 use crate::call::{Call, promised};
 use crate::errors::Problem;
 use crate::events::events;
@@ -40,9 +41,9 @@ pub(super) struct StockAdjustment {
     #[schema(required, pattern = "^[0-9]{13}$")]
     sku: String,
     /// Units to add, or to take away when negative; not 0.
-    #[serde(default)]
-    #[schema(required, minimum = -1_000_000, maximum = 1_000_000)]
-    delta: i32,
+    #[serde(default, deserialize_with = "given")]
+    #[schema(required, value_type = i32, minimum = -1_000_000, maximum = 1_000_000)]
+    delta: Option<i32>,
 }
 
 /// The stock of a book
@@ -108,7 +109,10 @@ pub(super) async fn watch_stock(call: Call) -> Result<Response, Problem> {
 )]
 pub(super) async fn adjust_stock(call: Call, body: Body) -> Result<Response, Problem> {
     let adjustment: StockAdjustment = call.json(body).await?;
-    let message = pb::AdjustStockRequest { sku: adjustment.sku, delta: adjustment.delta };
-    let reply = call.wait(call.services().inventory.adjust_stock(call.request(message))).await?;
+    let StockAdjustment { sku, delta } = adjustment;
+    let message = pb::AdjustStockRequest { sku, delta: delta.unwrap_or_default() };
+    let reply = call.wait(call.services().inventory.adjust_stock(call.request(message))).await;
+    let left_out = delta.is_none().then(|| "delta".to_owned());
+    let reply = reply.map_err(|problem| problem.left_out(left_out))?;
     reply::ok(&Stock::from(&promised(reply.stock)?))
 }

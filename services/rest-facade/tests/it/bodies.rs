@@ -9,6 +9,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use http_body::{Frame, SizeHint};
 
+use proto::{FieldError, Refusal};
+
 use crate::fakes::Shop;
 use crate::http::{edge, request, send, send_json};
 
@@ -100,6 +102,36 @@ async fn a_field_left_out_is_the_service_s_to_judge() {
     let shop = Shop::default();
     assert_eq!(send_json(&edge(shop.clone()), "POST", RESERVATIONS, "{}").await.status, 201);
     assert_eq!(shop.last(), r#"ReserveStockRequest { order_id: "", lines: [] }"#);
+}
+
+/// The service says "was 0", which is not what was sent.
+#[tokio::test]
+async fn a_number_left_out_is_told_as_that() {
+    for (path, fields, left_out, sent) in [
+        ("/api/v1/books", &["author_id", "title"][..], r#"{"title":""}"#, r#"{"authorId":0}"#),
+        ("/api/v1/books/1/reviews", &["rating", "text"], "{}", r#"{"rating":0}"#),
+        ("/api/v1/stock-adjustments", &["delta", "sku"], "{}", r#"{"delta":0}"#),
+        (
+            RESERVATIONS,
+            &["lines[1].quantity"],
+            r#"{"lines":[{"quantity":1},{}]}"#,
+            r#"{"lines":[{},{"quantity":0}]}"#,
+        ),
+        ("/api/v1/orders", &["lines[0].quantity"], r#"{"lines":[{}]}"#, r#"{"lines":[{"quantity":0}]}"#),
+    ] {
+        let refused =
+            |field: &&str| FieldError { field: (*field).into(), rule: "must be better, was 0".into() };
+        let edge = edge(Shop::refusing(Refusal::fields(fields.iter().map(refused).collect())));
+        let rules = async |body: &'static str| {
+            let problem = send_json(&edge, "POST", path, body).await.assert_problem(400, "INVALID_FIELD");
+            let errors = problem["errors"].as_array().unwrap().clone();
+            errors.iter().map(|error| error["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let mut expected = vec!["must be better, was 0"; fields.len()];
+        assert_eq!(rules(sent).await, expected, "{path}");
+        expected[0] = "must be given";
+        assert_eq!(rules(left_out).await, expected, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,20 @@ async fn the_document_is_served() {
 }
 
 #[tokio::test]
+async fn the_root_leads_to_the_rest() {
+    let edge = edge(Shop::default());
+    let root = get(&edge, "/").await;
+    assert_eq!(root.header("content-type"), "application/json");
+    let root = root.json();
+    for (name, place) in root.as_object().unwrap() {
+        let there =
+            if name == "api" { "/api/v1/books".to_owned() } else { place.as_str().unwrap().to_owned() };
+        assert!(there.starts_with(place.as_str().unwrap()));
+        assert_eq!(get(&edge, &there).await.status, 200, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn the_page_needs_nothing_from_outside() {
     let edge = edge(Shop::default());
     for path in
