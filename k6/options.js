@@ -60,6 +60,7 @@ export const options = {
     'data_received{phase:measured}': ['count>=0'],
     'http_reqs{phase:measured}': ['count>=0'],
     'grpc_req_duration{phase:measured}': ['max>=0'],
+    'stream_calls{phase:measured}': ['count>=0'],
   },
   summaryTrendStats: ['count', 'min', 'avg', 'med', 'p(95)', 'p(99)', 'max'],
 };

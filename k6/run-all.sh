@@ -30,6 +30,14 @@ done
 for times in 1 10; do
   for style in rest grpc; do runs+=("list.$style TIMES=$times"); done
 done
+# These need a thousand books: start the server with --books 1000.
+for style in rest grpc; do runs+=("bulk-get.$style"); done
+runs+=("bulk-stream.rest")
+for batch in 1 10 100; do runs+=("bulk-stream.grpc BATCH=$batch"); done
+for ndjson in 0 1; do runs+=("bulk-post.rest NDJSON=$ndjson"); done
+runs+=("bulk-post.grpc")
+for batch in 1 100; do runs+=("bulk-post.grpc BATCH=$batch"); done
+for style in rest rest-gzip rest-304 grpc; do runs+=("page.$style"); done
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -48,7 +48,9 @@ function measured(metrics) {
     p95_ms: latency('p(95)'),
     p99_ms: latency('p(99)'),
     requests_per_op: perOperation(
-      (of('http_reqs{phase:measured}', 'count') || 0) + (of('grpc_req_duration{phase:measured}', 'count') || 0)
+      (of('http_reqs{phase:measured}', 'count') || 0) +
+        (of('grpc_req_duration{phase:measured}', 'count') || 0) +
+        (of('stream_calls{phase:measured}', 'count') || 0)
     ),
     sent_bytes_per_op: perOperation(of('data_sent{phase:measured}', 'count')),
     received_bytes_per_op: perOperation(of('data_received{phase:measured}', 'count')),

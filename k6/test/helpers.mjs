@@ -34,10 +34,30 @@ export const RUNS = [
     { script: `list.${style}.js`, knobs: { TIMES: '1' }, name: `list-50.${style}` },
     { script: `list.${style}.js`, knobs: { TIMES: '10' }, name: `list-50-x10.${style}` },
   ]),
+  ...['rest', 'grpc'].map((style) => ({ script: `bulk-get.${style}.js`, knobs: {}, name: `bulk-get.${style}` })),
+  { script: 'bulk-stream.rest.js', knobs: {}, name: 'bulk-stream.rest-ndjson' },
+  ...['1', '10', '100'].map((batch) => ({
+    script: 'bulk-stream.grpc.js',
+    knobs: { BATCH: batch },
+    name: `bulk-stream.grpc-${batch}`,
+  })),
+  { script: 'bulk-post.rest.js', knobs: { NDJSON: '0' }, name: 'bulk-post.rest' },
+  { script: 'bulk-post.rest.js', knobs: { NDJSON: '1' }, name: 'bulk-post.rest-ndjson' },
+  { script: 'bulk-post.grpc.js', knobs: {}, name: 'bulk-post.grpc' },
+  ...['1', '100'].map((batch) => ({
+    script: 'bulk-post.grpc.js',
+    knobs: { BATCH: batch },
+    name: `bulk-post.grpc-stream-${batch}`,
+  })),
+  ...['rest', 'rest-gzip', 'rest-304', 'grpc'].map((style) => ({
+    script: `page.${style}.js`,
+    knobs: {},
+    name: `page.${style}`,
+  })),
 ];
 
 /** The scripts of k6/, those with a style in their name. */
-export const scripts = () => readdirSync(K6).filter((name) => /^\w+\.[\w-]+\.js$/.test(name));
+export const scripts = () => readdirSync(K6).filter((name) => /^[\w-]+\.[\w-]+\.js$/.test(name));
 
 /** Starts the suite with free ports. */
 export async function suite(...flags) {

@@ -1,7 +1,8 @@
 // What the stand-in has of k6, by module:
 //   k6             check, fail, sleep
 //   k6/http        get, post, batch; params headers and responseType; replies with status, body, headers, error
-//   k6/net/grpc    Client with load, connect (plaintext, timeout in ms), invoke, close; StatusOK
+//   k6/net/grpc    Client with load, connect (plaintext, timeout in ms), invoke, close; StatusOK;
+//                  Stream with on, write, end, whose messages go out together at the end
 //   k6/metrics     Counter, Gauge, Rate, Trend
 //   k6/execution   vu.idInTest, vu.iterationInInstance, vu.metrics.tags; scenario; instance.currentTestRunDuration
 //   k6/crypto      sha256
@@ -60,19 +61,19 @@ const http = {
 };
 
 class Client {
-  #id = ask('grpc-client');
+  id = ask('grpc-client');
 
   load(importPaths, ...files) {
     insideInit('load');
     const from = dirname(resolve(workerData.script));
-    ask('grpc-load', { id: this.#id, importPaths: importPaths.map((path) => resolve(from, path)), files });
+    ask('grpc-load', { id: this.id, importPaths: importPaths.map((path) => resolve(from, path)), files });
   }
 
   connect(address, { plaintext, timeout = 60_000, ...unknown } = {}) {
     outsideInit('connecting to a gRPC server');
     only('gRPC connect params', unknown);
     if (!plaintext) throw new Error('the stand-in has no TLS');
-    ask('grpc-connect', { id: this.#id, address, timeout });
+    ask('grpc-connect', { id: this.id, address, timeout });
     return true;
   }
 
@@ -80,13 +81,52 @@ class Client {
     outsideInit('invoking RPC methods');
     only('gRPC params', params || {});
     // By way of JSON, as in k6: what JSON can't say gets lost here, too.
-    const { ms, ...reply } = ask('grpc-invoke', { id: this.#id, method, request: JSON.parse(JSON.stringify(request)) });
+    const { ms, ...reply } = ask('grpc-invoke', { id: this.id, method, request: JSON.parse(JSON.stringify(request)) });
     sample('grpc_req_duration', ms);
     return reply;
   }
 
   close() {
-    ask('grpc-close', { id: this.#id });
+    ask('grpc-close', { id: this.id });
+  }
+}
+
+class Stream {
+  #client;
+  #method;
+  #listeners = { data: [], error: [], end: [] };
+  #messages = [];
+
+  constructor(client, method, params) {
+    outsideInit('opening a stream');
+    only('gRPC params', params || {});
+    this.#client = client;
+    this.#method = method;
+  }
+
+  on(event, listener) {
+    if (!this.#listeners[event]) throw new Error(`a stream has no event ${event}`);
+    this.#listeners[event].push(listener);
+  }
+
+  write(request) {
+    this.#messages.push(JSON.parse(JSON.stringify(request)));
+  }
+
+  end() {
+    // Later, as in k6: whoever called goes on first.
+    setImmediate(() => {
+      const tell = (event, value) => this.#listeners[event].forEach((listener) => listener(value, { ts: Date.now() }));
+      try {
+        const request = { id: this.#client.id, method: this.#method, messages: this.#messages };
+        const { messages, error } = ask('grpc-stream', request);
+        messages.forEach((message) => tell('data', message));
+        if (error) tell('error', error);
+      } catch (error) {
+        tell('error', { code: 2, message: error.message, details: [] });
+      }
+      tell('end');
+    });
   }
 }
 
@@ -152,7 +192,7 @@ const sha256 = (input, encoding) => {
 export const MODULES = {
   k6: { check, fail, sleep },
   'k6/http': http,
-  'k6/net/grpc': { Client, StatusOK: 0 },
+  'k6/net/grpc': { Client, Stream, StatusOK: 0 },
   'k6/metrics': { Counter, Gauge, Rate, Trend },
   'k6/execution': execution,
   'k6/crypto': { sha256 },

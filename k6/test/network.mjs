@@ -6,6 +6,7 @@ import { workerData } from 'node:worker_threads';
 import { existsSync } from 'node:fs';
 import grpc from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
+import { gunzipSync } from 'node:zlib';
 import { fromJson, toJson } from './protojson.mjs';
 
 const { port, answered } = workerData;
@@ -29,6 +30,7 @@ const actions = {
   'grpc-load': load,
   'grpc-connect': dial,
   'grpc-invoke': invoke,
+  'grpc-stream': exchange,
   'grpc-close': ({ id }) => clients[id].connection?.close(),
 };
 
@@ -63,7 +65,9 @@ function send({ method, url, body, headers, binary }) {
       response.on('data', (chunk) => chunks.push(chunk));
       response.on('error', failed);
       response.on('end', () => {
-        const bytes = Buffer.concat(chunks);
+        let bytes = Buffer.concat(chunks);
+        // As k6 does, without a word.
+        if (response.headers['content-encoding'] === 'gzip') bytes = gunzipSync(bytes);
         end({
           status: response.statusCode,
           headers: canonical(response.headers),
@@ -126,12 +130,37 @@ function dial({ id, address, timeout }) {
   );
 }
 
-function invoke({ id, method, request }) {
+/** The connection of a client, and the types of a method. */
+function found({ id, method }) {
   const { connection, methods } = clients[id];
   if (!connection) throw new Error('no gRPC connection, you must call connect first');
-  const found = methods.get(method.replace(/^\//, ''));
-  if (!found) throw new Error(`method "${method}" not found in file descriptors`);
-  const { resolvedRequestType: input, resolvedResponseType: output } = found;
+  const types = methods.get(method.replace(/^\//, ''));
+  if (!types) throw new Error(`method "${method}" not found in file descriptors`);
+  return { connection, input: types.resolvedRequestType, output: types.resolvedResponseType };
+}
+
+/** Sends the messages of a stream, and gathers what comes. */
+function exchange({ id, method, messages: requests }) {
+  const { connection, input, output } = found({ id, method });
+  const sent = requests.map((request) => fromJson(input, request));
+  return new Promise((done) => {
+    const messages = [];
+    const call = connection.makeBidiStreamRequest(
+      `/${method.replace(/^\//, '')}`,
+      (value) => Buffer.from(input.encode(value).finish()),
+      (bytes) => output.decode(bytes),
+      { deadline: Date.now() + TIMEOUT_MS }
+    );
+    call.on('data', (message) => messages.push(toJson(output, message)));
+    call.on('error', (error) => done({ messages, error: { code: error.code, message: error.details, details: [] } }));
+    call.on('end', () => done({ messages }));
+    for (const message of sent) call.write(message);
+    call.end();
+  });
+}
+
+function invoke({ id, method, request }) {
+  const { connection, input, output } = found({ id, method });
   const message = fromJson(input, request);
   const began = performance.now();
   return new Promise((done) => {

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { K6, RUN, RUNS, countingProxy, emptyGrpcServer, finished, httpServer, run, scripts, suite } from './helpers.mjs';
 
 const CROSSED = 99;
+const EXCEPTION = 107;
 const NOWHERE = 'http://127.0.0.1:1/metrics';
 
 const FIGURE = String.raw`\d+(\.\d+)?`;
@@ -22,7 +23,7 @@ const line = (name, cpu) => {
 describe('against the suite', { concurrency: 2 }, () => {
   let store;
   before(async () => {
-    store = await suite('--reservation-ttl', '2');
+    store = await suite('--reservation-ttl', '2', '--books', '1000');
   });
   after(() => store.stop());
 
@@ -87,6 +88,16 @@ describe('against the suite', { concurrency: 2 }, () => {
     rmSync(results, { recursive: true });
   });
 
+  test('the scripts for many books say so when there are few', async () => {
+    const small = await suite();
+    for (const script of scripts().filter((name) => /^(bulk|page)/.test(name))) {
+      const { code, stderr } = await run(script, { env: small.targets, iterations: 3 });
+      assert.equal(code, EXCEPTION, script);
+      assert.match(stderr, /the server has no book 1000: start it with --books 1000/);
+    }
+    await small.stop();
+  });
+
   test('the suite without the books asked for fails the run', async () => {
     const small = await suite('--books', '10');
     const env = { ...small.targets, LINES: '50' };
@@ -104,12 +115,17 @@ describe('against servers that are wrong', { concurrency: 2 }, () => {
     '/bookstore.inventory.v1.InventoryService/ReserveStock',
     '/bookstore.catalog.v1.CatalogService/GetBookDetail',
     '/bookstore.catalog.v1.CatalogService/ListBooks',
+    '/bookstore.catalog.v1.CatalogService/ListBookDetails',
+    '/bookstore.catalog.v1.CatalogService/StreamBooks',
+    '/bookstore.catalog.v1.CatalogService/BatchCreateBooks',
+    '/bookstore.catalog.v1.CatalogService/ImportBooks',
     '/bookstore.ordering.v1.OrderingService/GetOrder',
   ];
   let empty;
   let emptyGrpc;
   before(async () => {
-    empty = await httpServer((_, response) => response.end('{}'));
+    // It has a book 1000, so that scripts which need one begin.
+    empty = await httpServer(({ url }, response) => response.end(url === '/api/v1/books/1000' ? '{"id":1000}' : '{}'));
     emptyGrpc = await emptyGrpcServer(methods);
   });
   after(async () => {
@@ -128,7 +144,7 @@ describe('against servers that are wrong', { concurrency: 2 }, () => {
     test(`${script} notices that nobody answers`, async () => {
       const env = { HTTP: 'http://127.0.0.1:1', GRPC: '127.0.0.1:1', METRICS: NOWHERE };
       const { code } = await run(script, { env, iterations: 3 });
-      assert.equal(code, CROSSED);
+      assert.equal(code, /^(bulk|page)/.test(script) ? EXCEPTION : CROSSED);
     });
   }
 

@@ -20,9 +20,9 @@ try {
   parentPort.postMessage({ error: `${script}: ${error}` });
 }
 
-parentPort.on('message', ({ part, argument }) => {
+parentPort.on('message', async ({ part, argument }) => {
   try {
-    const result = part === 'iterate' ? iterate(argument) : exported.namespace[part](argument);
+    const result = part === 'iterate' ? await iterate(argument) : exported.namespace[part](argument);
     const samples = state.samples.splice(0);
     parentPort.postMessage(part === 'iterate' ? { result: samples } : { result, samples });
   } catch (error) {
@@ -31,14 +31,14 @@ parentPort.on('message', ({ part, argument }) => {
 });
 
 /** Exceptions end an iteration, not the run, as in k6. */
-function iterate({ scenario, share, stopAt, data }) {
+async function iterate({ scenario, share, stopAt, data }) {
   state.scenario = scenario;
   for (let i = 0; i < share && Date.now() < stopAt; i += 1) {
     state.iteration = i;
     exported.context.__ITER = i;
     const began = performance.now();
     try {
-      exported.namespace.default(data);
+      await exported.namespace.default(data);
     } catch (error) {
       console.error(String(error.stack || error));
     }
