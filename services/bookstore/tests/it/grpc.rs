@@ -136,7 +136,7 @@ async fn grpc_leaves_all_other_paths_to_rest() {
     let suite = Suite::shared(Shape::Up).await;
     for path in [
         "/api/v1/nothing",
-        "/",
+        "/nothing",
         "/bookstore.catalog.v1.CatalogService",
         "/bookstore.nothing.v1.NoService/Get",
     ] {

@@ -68,7 +68,8 @@ async fn an_export_holds_a_page_of_it() {
     let message = stream_request(EXPORTED, 100).encode_to_vec();
     let web = [("content-type", "application/grpc-web+proto")];
     let reply =
-        http::open(Version::Http1, http, http::request("POST", STREAM_BOOKS, &web, http::frame(&message))).await;
+        http::open(Version::Http1, http, http::request("POST", STREAM_BOOKS, &web, http::frame(&message)))
+            .await;
     assert!(reply.into_body().collect().await.unwrap().to_bytes().len() > EXPORTED);
     check(&suite, "a stream over gRPC-Web");
 }
