@@ -9,6 +9,7 @@ mod failures;
 mod fakes;
 mod model;
 mod place;
+mod races;
 mod read;
 mod reconcile;
 mod shop;

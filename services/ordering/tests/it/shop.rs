@@ -38,11 +38,15 @@ impl Shop {
 
     /// The shop after ordering was killed and started anew. What the killed one calls from now on does nothing.
     pub(crate) fn kill_ordering(&self) -> Self {
+        self.kill_ordering_for(Config { release_timeout: Duration::from_millis(1), ..Config::default() })
+    }
+
+    /// As [`Shop::kill_ordering`], for one with other settings.
+    pub(crate) fn kill_ordering_for(&self, config: Config) -> Self {
         self.script.die_after(0, false);
         let script = Arc::new(Script::default());
         let catalog = Arc::new(FakeCatalog::new(&script));
         let inventory = Arc::new(self.inventory.called_by(&script));
-        let config = Config { release_timeout: Duration::from_millis(1), ..Config::default() };
         let ordering = Ordering::new(&config, catalog.clone(), inventory.clone());
         Self { ordering, catalog, inventory, script }
     }
