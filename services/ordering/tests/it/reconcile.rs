@@ -88,7 +88,7 @@ async fn a_request_that_comes_while_its_units_go_back_waits() {
     let shop = shop.kill_ordering();
     shop.script.fail(Step::Release, Fault::Late(Duration::from_secs(3)));
     shop.script.fail(Step::Release, Fault::Refuse(away()));
-    shop.reconcile(Duration::from_millis(10)).await;
+    shop.reconcile(ROUND / 2).await;
     refused(shop.place("a", &[(1, 2)]).await, Reason::RequestInProgress);
     sleep(Duration::from_secs(60)).await;
     // The late release met no attempt.

@@ -25,7 +25,7 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn new() -> Self {
-        Self::with(Config { release_timeout: Duration::from_millis(1), ..Config::default() })
+        Self::with(Config::default())
     }
 
     pub(crate) fn with(config: Config) -> Self {
@@ -38,7 +38,7 @@ impl Shop {
 
     /// The shop after ordering was killed and started anew. What the killed one calls from now on does nothing.
     pub(crate) fn kill_ordering(&self) -> Self {
-        self.kill_ordering_for(Config { release_timeout: Duration::from_millis(1), ..Config::default() })
+        self.kill_ordering_for(Config::default())
     }
 
     /// As [`Shop::kill_ordering`], for one with other settings.
