@@ -176,6 +176,14 @@ impl Routes {
         counts.get_or_init(|| RpcServer::new(metrics, methods.paths()));
     }
 
+    /// Answers a request of a network that a test brings: what a port for gRPC does, without its socket.
+    pub async fn answer_one(&self, request: Request<Body>) -> Result<Response<HttpBody>, Infallible> {
+        match self.answer(request) {
+            Ok(answer) => answer.await,
+            Err(no_call) => Ok(no_call.into_http()),
+        }
+    }
+
     /// Answers a request in the protocol that it came in. The error says why a request is no call at all.
     pub(crate) fn answer(&self, mut request: Request<Body>) -> Result<Answer, NoCall> {
         let Some(protocol) = Protocol::of(&request) else {

@@ -8,19 +8,24 @@
     reason = "a test stops at the first surprise; clippy knows that of test functions, not of what they share"
 )]
 
+mod audit;
 mod bodies;
 mod commands;
 mod compare;
+mod dice;
 mod grpc;
 mod harness;
+mod history;
 mod http;
 mod killed;
-#[cfg(target_os = "linux")]
+mod kills;
 mod memory;
 mod metrics;
 mod outage;
 mod parity;
+mod shopper;
 mod shutdown;
+mod simulation;
 mod streams;
 mod tidy;
 mod web;
