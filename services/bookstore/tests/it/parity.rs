@@ -6,6 +6,7 @@ pub(crate) mod graphql;
 pub(crate) mod grpc;
 pub(crate) mod message;
 pub(crate) mod rest;
+mod sequences;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};

@@ -8,6 +8,7 @@ mod keeping;
 mod ordering;
 mod reading;
 mod reserving;
+pub(super) mod sequences;
 mod types;
 
 use proto::seed::sku;
