@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use chassis::metrics::Measured;
-use chassis::{Listener, ServerConfig, Shutdown, Upstream};
+use chassis::{Listener, Need, ServerConfig, Shutdown, Upstream};
 use proto::Services;
 
 use crate::banner;
@@ -74,24 +74,44 @@ struct ServiceUrls {
 }
 
 impl CatalogUrl {
+    /// For a process that is not ready without it.
+    fn need(&self) -> anyhow::Result<Need> {
+        Ok(Need::new("catalog", transport(&self.catalog_url)?))
+    }
+
     fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Catalog<Transport>>> {
         Ok(Arc::new(proto::client::Catalog::new(upstream(&self.catalog_url, server)?)))
     }
 }
 
 impl InventoryUrl {
+    /// For a process that is not ready without it.
+    fn need(&self) -> anyhow::Result<Need> {
+        Ok(Need::new("inventory", transport(&self.inventory_url)?))
+    }
+
     fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Inventory<Transport>>> {
         Ok(Arc::new(proto::client::Inventory::new(upstream(&self.inventory_url, server)?)))
     }
 }
 
 impl OrderingUrl {
+    /// For a process that is not ready without it.
+    fn need(&self) -> anyhow::Result<Need> {
+        Ok(Need::new("ordering", transport(&self.ordering_url)?))
+    }
+
     fn connect(&self, server: &ServerConfig) -> anyhow::Result<Arc<proto::client::Ordering<Transport>>> {
         Ok(Arc::new(proto::client::Ordering::new(upstream(&self.ordering_url, server)?)))
     }
 }
 
 impl ServiceUrls {
+    /// An edge needs them all.
+    fn needs(&self) -> anyhow::Result<Vec<Need>> {
+        Ok(vec![self.catalog.need()?, self.inventory.need()?, self.ordering.need()?])
+    }
+
     fn connect(&self, server: &ServerConfig) -> anyhow::Result<Services> {
         Ok(Services {
             catalog: self.catalog.connect(server)?,
@@ -105,9 +125,13 @@ type Transport = Measured<Upstream>;
 
 /// A transport whose calls are counted beside what the process serves.
 fn upstream(url: &str, server: &ServerConfig) -> anyhow::Result<Transport> {
-    let upstream = Upstream::new(url).map_err(anyhow::Error::msg)?.retrying(proto::DESCRIPTOR_SET);
+    let upstream = transport(url)?.retrying(proto::DESCRIPTOR_SET);
     upstream.show(&server.metrics);
     Ok(server.metrics.measure_calls(upstream, proto::DESCRIPTOR_SET))
+}
+
+fn transport(url: &str) -> anyhow::Result<Upstream> {
+    Upstream::new(url).map_err(anyhow::Error::msg)
 }
 
 /// Settings of `bookstore catalog`.
@@ -180,9 +204,10 @@ pub(crate) struct OrderingArgs {
 }
 
 impl OrderingArgs {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
+        self.listen.server.needs = vec![self.catalog.need()?, self.inventory.need()?];
         let catalog = self.catalog.connect(&self.listen.server)?;
         let inventory = self.inventory.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
@@ -207,9 +232,10 @@ pub(crate) struct GraphqlArgs {
 }
 
 impl GraphqlArgs {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
+        self.listen.server.needs = self.services.needs()?;
         let services = self.services.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
         banner::graphql(listener.local_addr(), metrics.address());
@@ -233,9 +259,10 @@ pub(crate) struct RestArgs {
 }
 
 impl RestArgs {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
+        self.listen.server.needs = self.services.needs()?;
         let services = self.services.connect(&self.listen.server)?;
         let shutdown = Shutdown::new();
         banner::rest(listener.local_addr(), metrics.address());

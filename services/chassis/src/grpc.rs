@@ -214,6 +214,7 @@ impl Routes {
     }
 
     pub(crate) async fn report_serving(&self) {
+        self.settings.health.set_service_status("", ServingStatus::Serving).await;
         for entry in self.entries.iter() {
             self.settings.health.set_service_status(entry.name, ServingStatus::Serving).await;
         }

@@ -19,7 +19,7 @@ mod work;
 
 pub use call::Deadline;
 pub use quota::Quota;
-pub use server::{Listener, Server, ServerConfig};
+pub use server::{Listener, Need, Server, ServerConfig};
 pub use shutdown::Shutdown;
 pub use upstream::Upstream;
 pub use work::Work;

@@ -14,7 +14,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-/// Asks once: `http://host:port/path` is ready when it answers a GET with success (2xx), `grpc://host:port[/service]`
+/// Asks once: `http://host:port/path` is ready when it answers a GET with success (2xx), `/readyz` if it names no path; `grpc://host:port[/service]`
 /// when its health service says that the service, or the server as a whole, is serving. The error says why not.
 pub async fn probe(url: &str, limit: Duration) -> Result<(), String> {
     let uri: Uri = url.parse().map_err(|error| format!("{url:?} is no URL: {error}"))?;
@@ -37,7 +37,8 @@ async fn http(uri: &Uri) -> Result<(), String> {
     let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.map_err(why)?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(why)?;
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let path =
+        uri.path_and_query().map(|path| path.as_str()).filter(|path| *path != "/").unwrap_or("/readyz");
     let request = Request::get(path).header(HOST, format!("{host}:{port}")).body(Empty::<Bytes>::new());
     let request = request.map_err(why)?;
     let answer = tokio::select! {

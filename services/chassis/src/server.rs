@@ -6,6 +6,7 @@
 
 mod connection;
 mod handler;
+mod needs;
 mod worker;
 
 use std::future::Future;
@@ -20,9 +21,11 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use self::handler::Handler;
+use self::needs::Missing;
+pub use self::needs::Need;
 use self::worker::Worker;
 use crate::grpc::Routes;
 use crate::metrics::{Labels, Metrics};
@@ -50,8 +53,12 @@ pub struct ServerConfig {
     pub max_connections: usize,
 
     /// Web origins, as `scheme://host[:port]`, whose pages may call, besides pages from loopback; `*` means all
-    #[arg(long, env = "BOOKSTORE_ORIGINS", value_delimiter = ',')]
+    #[arg(long, env = "BOOKSTORE_ORIGINS", value_delimiter = ',', value_parser = origin)]
     pub origins: Vec<String>,
+
+    /// Services that this one can't do without: it is ready while all of them are.
+    #[arg(skip)]
+    pub needs: Vec<Need>,
 
     /// Where what is served is counted.
     #[arg(skip)]
@@ -66,6 +73,7 @@ impl Default for ServerConfig {
             header_timeout_s: 10.0,
             max_connections: 10_000,
             origins: Vec::new(),
+            needs: Vec::new(),
             metrics: Metrics::default(),
         }
     }
@@ -86,6 +94,18 @@ fn seconds(text: &str) -> Result<f64, String> {
         Ok(s) if s > 0.0 && s <= 3600.0 => Ok(s),
         _ => Err("must be a number of seconds, more than 0 and at most 3600".to_owned()),
     }
+}
+
+/// `*`, or an origin as browsers send it.
+fn origin(text: &str) -> Result<String, String> {
+    let is_origin = || {
+        let uri: http::Uri = text.parse().ok()?;
+        Some(uri.scheme().is_some() && uri.path() == "/" && uri.query().is_none())
+    };
+    if text == "*" || is_origin() == Some(true) {
+        return Ok(text.to_owned());
+    }
+    Err("must be `*` or an origin of the form scheme://host[:port]".to_owned())
 }
 
 /// A bound port, not yet served.
@@ -145,33 +165,39 @@ pub struct Server {
     routes: Vec<Routes>,
     background: Vec<Task>,
     work: Vec<Work>,
+    missing: watch::Sender<Missing>,
 }
 
 impl Server {
     /// Serves nothing yet.
     pub fn new(config: ServerConfig, shutdown: Shutdown) -> Self {
         let (ports, routes, background, work) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { config, shutdown, ports, routes, background, work }
+        let (missing, _) = watch::channel(needs::at_start(&config.needs));
+        Self { config, shutdown, ports, routes, background, work, missing }
     }
 
     /// Serves gRPC and gRPC-Web on this port, and `/healthz` and `/readyz`.
     pub fn grpc(mut self, listener: Listener, routes: Routes) -> Self {
         self.know(&routes);
-        let router = health(&self.shutdown);
+        let router = self.health();
         self.port(listener, |config| Handler::grpc(routes, router, config))
     }
 
     /// Serves HTTP on this port, and `/healthz` and `/readyz`.
     pub fn http(self, listener: Listener, router: Router) -> Self {
-        let router = router.merge(health(&self.shutdown));
+        let router = router.merge(self.health());
         self.port(listener, |config| Handler::http(router, config))
     }
 
     /// Serves HTTP on this port, `/healthz` and `/readyz`, and gRPC-Web and gRPC under the names of the services.
     pub fn http_and_grpc(mut self, listener: Listener, router: Router, routes: Routes) -> Self {
         self.know(&routes);
-        let router = router.merge(health(&self.shutdown));
+        let router = router.merge(self.health());
         self.port(listener, |config| Handler::both(routes, router, config))
+    }
+
+    fn health(&self) -> Router {
+        health(self.shutdown.clone(), self.missing.subscribe())
     }
 
     fn know(&mut self, routes: &Routes) {
@@ -202,12 +228,26 @@ impl Server {
     ///
     /// Begins the shutdown itself when it can't start.
     pub async fn run(self) -> io::Result<()> {
-        let Self { config, shutdown, ports, routes, background, work } = self;
-        for routes in &routes {
-            routes.report_serving().await;
-        }
+        let Self { config, shutdown, ports, routes, background, work, missing } = self;
+        let mut changes = missing.subscribe();
+        let at_start = *changes.borrow_and_update();
+        report(&routes, at_start).await;
         let ends = start(&config, &shutdown, ports, background, &work).inspect_err(|_| shutdown.begin())?;
-        shutdown.begun().await;
+        let reports = async {
+            while changes.changed().await.is_ok() {
+                let now = *changes.borrow_and_update();
+                match now {
+                    Some(name) => tracing::warn!("not ready: {name} is missing"),
+                    None => tracing::info!("ready"),
+                }
+                report(&routes, now).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = shutdown.begun() => {}
+            () = async { tokio::join!(reports, needs::follow(config.needs.clone(), missing)); } => {}
+        }
         for routes in &routes {
             routes.report_not_serving().await;
             routes.end_streams();
@@ -252,14 +292,25 @@ fn show_connections(metrics: &Metrics, all: usize, seats: &Arc<Semaphore>) {
     metrics.gauge("server_connections_open", "Open connections of callers.", Labels::new(), taken);
 }
 
-/// `/healthz`: the process answers. `/readyz`: it takes work; 503 from the moment shutdown begins.
-fn health(shutdown: &Shutdown) -> Router {
-    let shutdown = shutdown.clone();
+/// Tells those who ask for the health in gRPC.
+async fn report(routes: &[Routes], missing: Missing) {
+    for routes in routes {
+        match missing {
+            None => routes.report_serving().await,
+            Some(_) => routes.report_not_serving().await,
+        }
+    }
+}
+
+/// `/healthz`: the process answers. `/readyz`: it takes work; 503 while a service is missing that it needs, and from the
+/// moment shutdown begins.
+fn health(shutdown: Shutdown, missing: watch::Receiver<Missing>) -> Router {
     let ready = move || {
-        let answer = if shutdown.has_begun() {
-            (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-        } else {
-            (StatusCode::OK, "ready\n")
+        let missing = *missing.borrow();
+        let answer = match missing {
+            _ if shutdown.has_begun() => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n".to_owned()),
+            Some(name) => (StatusCode::SERVICE_UNAVAILABLE, format!("{name} is missing\n")),
+            None => (StatusCode::OK, "ready\n".to_owned()),
         };
         std::future::ready(answer)
     };
@@ -284,8 +335,9 @@ mod tests {
 
     #[test]
     fn settings_are_bounded() {
-        let good = ["--grace-s=0.5", "--header-timeout-s=3600", "--max-connections=1", "--origins=a,b"];
-        assert_eq!(parse(&good).unwrap().origins, ["a", "b"]);
+        let good =
+            ["--grace-s=0.5", "--header-timeout-s=3600", "--max-connections=1", "--origins=http://a,*"];
+        assert_eq!(parse(&good).unwrap().origins, ["http://a", "*"]);
         for bad in [
             "--grace-s=0",
             "--grace-s=-1",
@@ -295,6 +347,9 @@ mod tests {
             "--max-connections=0",
             "--max-connections=1000001",
             "--threads=-1",
+            "--origins=shop.example",
+            "--origins=http://shop.example/path",
+            "--origins=http://a,",
         ] {
             assert!(parse(&[bad]).is_err(), "{bad}");
         }

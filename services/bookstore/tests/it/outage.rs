@@ -1,12 +1,13 @@
 //! What the suite does while a part of it is gone or hangs.
 
+use chassis::probe::probe;
 use prost::Message;
 use proto::catalog::v1::GetBookDetailResponse;
 use rustix::process::Signal;
 use tonic::Code;
 
-use crate::grpc::{CATALOG, GET_DETAIL, call, detail, status};
-use crate::harness::{Process, Shape, Suite, until};
+use crate::grpc::{CATALOG, GET_DETAIL, ORDERING, call, call_web, detail, status};
+use crate::harness::{LIMIT, Process, Shape, Suite, is_ready, until};
 use crate::http::{self, Version};
 
 #[tokio::test]
@@ -25,6 +26,12 @@ async fn an_edge_does_without_a_service_that_died_and_finds_it_again() {
     assert_eq!(http::get(suite.rest, "/api/v1/books/1").await.status, 200);
     let screen = http::get(suite.rest, "/api/v1/screens/book-detail/1").await;
     assert_eq!((screen.status, &screen.json()["stock"]), (200, &serde_json::Value::Null));
+    assert_eq!(screen.json()["warnings"].as_array().map(Vec::len), Some(1));
+    let kind = "application/grpc-web+proto";
+    let reply = call_web(suite.grpc(CATALOG), GET_DETAIL, kind, http::frame(&detail())).await;
+    let length = u32::from_be_bytes(reply.body[1..5].try_into().unwrap());
+    let message = &reply.body[5..5 + usize::try_from(length).unwrap()];
+    assert!(GetBookDetailResponse::decode(message).unwrap().stock_unavailable);
     let query = serde_json::json!({ "query": "{ book(id: 1) { title stock { inStock } } }" });
     let partial = http::post_json(suite.graphql, "/graphql", &query).await.json();
     assert!(partial["data"]["book"]["title"].is_string(), "{partial}");
@@ -37,12 +44,29 @@ async fn an_edge_does_without_a_service_that_died_and_finds_it_again() {
     let reply = place().await;
     assert_eq!((reply.status, &reply.json()["reason"]), (503, &"UPSTREAM_UNAVAILABLE".into()));
 
+    // Those who need inventory say that they are not ready, and why; catalog does without.
+    for (who, at) in
+        [("rest-facade", suite.rest), ("graphql-bff", suite.graphql), ("ordering", suite.grpc(ORDERING))]
+    {
+        until(who, async || (!is_ready(at).await).then_some(())).await;
+        let reply = http::get(at, "/readyz").await;
+        assert_eq!((reply.status, reply.body.as_ref()), (503, &b"inventory is missing\n"[..]), "{who}");
+    }
+    let health = probe(&format!("grpc://{}", suite.grpc(ORDERING)), LIMIT).await;
+    assert!(health.unwrap_err().contains("NOT_SERVING"));
+    assert!(is_ready(suite.grpc(CATALOG)).await);
+
     let port = format!("--port={}", at.port());
     let mut inventory = Process::start(&["inventory", &port, "--metrics-port=0", "--threads=2"]);
     assert_eq!(inventory.address("inventory").await, at);
     until("the edge finds it", async || (stock(suite.rest).await.status == 200).then_some(())).await;
     // The order was not placed, and can be now.
     until("ordering finds it", async || (place().await.status == 201).then_some(())).await;
+    for at in [suite.rest, suite.graphql, suite.grpc(ORDERING)] {
+        until("ready again", async || is_ready(at).await.then_some(())).await;
+    }
+    assert_eq!(probe(&format!("grpc://{}", suite.grpc(ORDERING)), LIMIT).await, Ok(()));
+    assert_eq!(probe(&format!("http://{}", suite.rest), LIMIT).await, Ok(()));
 }
 
 #[tokio::test]
