@@ -63,6 +63,17 @@ impl Client {
                 let path = format!("screens/book-detail/{}", text(take("book_id")));
                 list(path, &[("reviews", take("review_count"))])
             }
+            "ListBookDetails" => {
+                let page = [("page_size", take("page_size")), ("page_token", take("page_token"))];
+                list(
+                    "screens/catalog".to_owned(),
+                    &[&page[..], &[("reviews", take("review_count"))]].concat(),
+                )
+            }
+            "BatchCreateBooks" => {
+                let only = text(take("validate_only").or(Some(json!(false))));
+                post(format!("books/import?validate_only={only}"))
+            }
             "ListBooks" | "ListAuthors" | "ListOrders" | "ListReviews" => {
                 let path = match name {
                     "ListBooks" => "books".to_owned(),
@@ -175,6 +186,12 @@ fn plain(name: &str, mut reply: Value) -> Value {
         "ListAuthors" => "authors",
         "ListReviews" => "reviews",
         "ListOrders" => "orders",
+        "ListBookDetails" => {
+            for detail in reply["details"].as_array_mut().unwrap() {
+                detail["inStock"] = detail["stock"]["inStock"].take();
+            }
+            return reply;
+        }
         "GetBookDetail" => {
             reply["inStock"] = reply["stock"]["inStock"].take();
             return reply;

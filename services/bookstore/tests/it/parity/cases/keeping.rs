@@ -4,6 +4,7 @@ use proto::seed::sku;
 use serde_json::json;
 
 use super::{Case, added, book, done, fields, is, one, refused, review, step, stocked, story};
+use crate::parity::Style::GraphQl;
 
 pub(in crate::parity) fn keeping() -> Vec<Case> {
     let nobody = i32::MAX;
@@ -24,6 +25,30 @@ pub(in crate::parity) fn keeping() -> Vec<Case> {
                 step("CreateBook", book(json!({})), refused("SKU_TAKEN")),
             ],
         ),
+        one(
+            "many books at once",
+            "BatchCreateBooks",
+            json!({"books": [book(json!({})), book(json!({"sku": sku(1)})), book(json!({"sku": "$other_sku", "title": ""}))]}),
+            is(json!({
+                "importedCount": 1, "refusedCount": 2,
+                "refusals": [{"index": 1, "reason": "SKU_TAKEN"}, {"index": 2, "reason": "INVALID_FIELD"}],
+            })),
+        )
+        .silent(&[GraphQl]),
+        one(
+            "many books to check",
+            "BatchCreateBooks",
+            json!({"books": [book(json!({})), book(json!({"author_id": nobody}))], "validate_only": true}),
+            is(json!({"importedCount": 1, "refusals": [{"index": 1, "reason": "AUTHOR_NOT_FOUND"}]})),
+        )
+        .silent(&[GraphQl]),
+        one(
+            "too many books at once",
+            "BatchCreateBooks",
+            json!({"books": vec![json!({}); 1_001]}),
+            fields(&["books"]),
+        )
+        .silent(&[GraphQl]),
         one("a title of 300 characters", "CreateBook", book(json!({"title": "é".repeat(300)})), done()),
         one("a title of 301 characters", "CreateBook", book(json!({"title": "é".repeat(301)})), fields(&["title"])),
         one("no title", "CreateBook", book(json!({"title": ""})), fields(&["title"])),

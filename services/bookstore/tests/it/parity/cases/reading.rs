@@ -54,6 +54,30 @@ pub(in crate::parity) fn reading() -> Vec<Case> {
         )
         .own_words(),
         one(
+            "a screen of many books",
+            "ListBookDetails",
+            json!({"page_size": 2, "review_count": 3}),
+            is(json!({"details": [
+                {"book": {"id": 1}, "author": {}, "reviews": [{}, {}, {}]},
+                {"book": {"id": 2}, "author": {}, "reviews": [{}, {}, {}]},
+            ]})),
+        )
+        .silent(&[GraphQl]),
+        one(
+            "a screen of too many reviews",
+            "ListBookDetails",
+            json!({"page_size": 1_000, "review_count": 11}),
+            fields(&["review_count"]),
+        )
+        .silent(&[GraphQl]),
+        one(
+            "a screen by a token of another list",
+            "ListBookDetails",
+            json!({"page_token": "nonsense", "review_count": 1}),
+            refused("INVALID_PAGE_TOKEN"),
+        )
+        .silent(&[GraphQl]),
+        one(
             "reviews",
             "ListReviews",
             json!({"book_id": 1, "page_size": 2}),
