@@ -77,6 +77,8 @@ pub struct Measured {
 const SPIN: Duration = Duration::from_micros(100);
 /// A look in vain takes less, unless the thread lost its core meanwhile, which is no CPU time of its own.
 const LOOK: Duration = Duration::from_micros(10);
+/// The kernel waits in milliseconds.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
 /// The longest that nothing may be heard.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -144,10 +146,11 @@ pub fn run(
             None => measure_at,
             Some((from, ..)) => *from + duration,
         };
-        if now >= end && measured_from.is_some() {
+        // A round goes on until it has an operation: slow ones on a busy machine have figures too.
+        if now >= end && measured_from.is_some() && (driver.operations > 0 || now >= end + SILENCE) {
             break;
         }
-        let mut wait = driver.wait(now, end.saturating_duration_since(now));
+        let mut wait = driver.wait(now, end.saturating_duration_since(now).max(LEAST_WAIT));
         if setting.spin && now.duration_since(heard) < SPIN {
             wait = Duration::ZERO;
         }

@@ -10,12 +10,12 @@ const STYLE: &str = "\
 body{background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:90rem;padding:0 1rem}
 h1,h2,h3{line-height:1.2}h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
 .dim{color:var(--dim)}.wide{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.87rem;width:100%}
-th,td{padding:.25rem .5rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
-th:first-child,td:first-child{text-align:left}tr.floor{color:var(--dim)}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(24rem,1fr));gap:1.5rem}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8rem;width:100%}
+th,td{padding:.25rem .4rem;text-align:right;border-bottom:1px solid var(--line)}td{white-space:nowrap}th{vertical-align:bottom}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--bg)}tr.floor{color:var(--dim)}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(34rem,100%),1fr));gap:1rem 2rem}
 figure{margin:1rem 0}figcaption{font-weight:600;margin-bottom:.3rem}
-svg{width:100%;height:auto;display:block}svg text{fill:var(--fg);font:12px system-ui,sans-serif}svg text.v{fill:var(--dim)}
+svg{width:100%;height:auto;display:block}svg text{fill:var(--fg);font:12px system-ui,sans-serif}svg text.v{font-size:11px}svg text.v{fill:var(--dim)}
 .a{fill:var(--a)}.b{fill:var(--b)}.c{fill:var(--c)}rect.floor{fill:var(--floor)}
 .key i{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 .8em}.key .a{background:var(--a)}.key .b{background:var(--b)}.key .c{background:var(--c)}
 .warn{border-left:4px solid var(--c);padding-left:.8rem}
@@ -35,7 +35,6 @@ pub fn render(report: &Report) -> String {
     if !report.complete {
         out.push_str("<p class=\"warn\">This report is partial: the run was stopped.</p>\n");
     }
-    list(&mut out, "Where each style loses", report.verdicts.iter().map(String::as_str));
     for scenario in &report.scenarios {
         let rows: Vec<&Row> = report.rows_of(&scenario.id).collect();
         if rows.is_empty() {
@@ -52,6 +51,7 @@ pub fn render(report: &Report) -> String {
         out.push_str("</div>\n");
         table(&mut out, &rows);
     }
+    list(&mut out, "Where each style loses", report.verdicts.iter().map(String::as_str));
     list(&mut out, "Notes", report.notes.iter().map(String::as_str));
     list(&mut out, "How to read it", LEGEND.iter().copied());
     out.push_str("</html>\n");
@@ -97,7 +97,7 @@ fn is_floor(row: &Row) -> bool {
 const NAME_WIDTH: f64 = 225.0;
 const BAR_WIDTH: f64 = 250.0;
 const WIDTH: f64 = NAME_WIDTH + BAR_WIDTH + 70.0;
-const BAR: f64 = 9.0;
+const BAR: f64 = 12.0;
 
 /// Bars side by side, one group per row. Values of several parts are bars of their own, not stacked.
 fn chart(out: &mut String, head: &str, rows: &[&Row], parts: &[&str], values: impl Fn(&Row) -> Vec<f64>) {
@@ -134,10 +134,10 @@ fn chart(out: &mut String, head: &str, rows: &[&Row], parts: &[&str], values: im
             let _ = write!(
                 out,
                 "<rect class=\"{class}\" x=\"{NAME_WIDTH}\" y=\"{y}\" width=\"{width:.1}\" height=\"{}\"/>\
-                 <text class=\"v\" x=\"{:.1}\" y=\"{:.1}\" style=\"font-size:9px\">{shown}</text>",
+                 <text class=\"v\" x=\"{:.1}\" y=\"{:.1}\">{shown}</text>",
                 BAR - 1.0,
                 NAME_WIDTH + width + 4.0,
-                y + BAR - 1.5,
+                y + BAR - 2.0,
             );
         }
         out.push('\n');

@@ -186,6 +186,50 @@ fn a_peer_that_is_no_such_server_ends_the_run_in_one_line() {
 }
 
 #[test]
+fn a_round_goes_on_until_an_operation_has_ended() {
+    // The time is over, a nanosecond after its beginning, before the first reply comes.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (ask, asked) = mpsc::channel();
+    thread::spawn(move || {
+        let mut sockets = Vec::new();
+        for socket in listener.incoming().take(4) {
+            let mut socket = socket.unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            sockets.push(socket);
+        }
+        // Figures are asked for at the beginning of the measured time.
+        let () = asked.recv().unwrap();
+        for socket in &mut sockets {
+            let _ = socket.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\n{}");
+        }
+        let mut rest = Vec::new();
+        let _ = sockets[0].read_to_end(&mut rest);
+    });
+    let recipe = recipe("reserve-2", Style::Rest);
+    let setting = Setting {
+        address,
+        authority: address.to_string(),
+        http: Http::One,
+        clients: 4,
+        streams: 1,
+        recipe: &recipe,
+        rate: None,
+        spin: false,
+    };
+    let mut check = |_: u64, _: &[Vec<u8>]| Ok(());
+    let mut probe = || {
+        ask.send(()).unwrap_or_default();
+        vec![Some(1)]
+    };
+    let nanosecond = Duration::from_nanos(1);
+    let stop = AtomicBool::new(false);
+    let measured =
+        load::run(&setting, nanosecond, nanosecond, &mut check, &mut probe, &stop).unwrap().unwrap();
+    assert!(measured.operations > 0);
+}
+
+#[test]
 fn nobody_there_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
