@@ -30,7 +30,7 @@ struct Listen {
 
 impl Listen {
     fn bind(&self) -> anyhow::Result<Listener> {
-        bind(self.listen, self.port, self.server.thread_count())
+        bind(self.listen, self.port, self.server.thread_count(), "--port")
     }
 
     fn bind_metrics(&self) -> anyhow::Result<Metrics> {

@@ -19,7 +19,7 @@ impl MetricsArgs {
     /// Binds the port. A process whose own port is any free one gets a free one here too, so that two can run.
     pub(crate) fn bind(&self, listen: IpAddr, port: u16, of: &ServerConfig) -> anyhow::Result<Metrics> {
         let metrics_port = if port == 0 { 0 } else { self.metrics_port };
-        let listener = bind(listen, metrics_port, NonZeroUsize::MIN)?;
+        let listener = bind(listen, metrics_port, NonZeroUsize::MIN, "--metrics-port")?;
         Ok(Metrics { listener, metrics: of.metrics.clone() })
     }
 }

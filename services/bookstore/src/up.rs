@@ -58,8 +58,8 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     args.graphql.metrics = args.server.metrics.clone();
     args.rest.metrics = args.server.metrics.clone();
     let threads = args.server.thread_count();
-    let http = bind(args.listen, args.port, threads)?;
-    let grpc = bind(args.listen, args.grpc_port, threads)?;
+    let http = bind(args.listen, args.port, threads, "--port")?;
+    let grpc = bind(args.listen, args.grpc_port, threads, "--grpc-port")?;
     let metrics = args.metrics.bind(args.listen, args.port, &args.server)?;
 
     let inventory = Arc::new(Inventory::new(&args.inventory));
@@ -102,8 +102,8 @@ pub(crate) async fn until_signal(
     served.context("can't serve")
 }
 
-/// Binds a port, or says in one line why not.
-pub(crate) fn bind(listen: IpAddr, port: u16, threads: NonZeroUsize) -> anyhow::Result<Listener> {
+/// Binds a port, or says in one line why not, and which flag takes another one.
+pub(crate) fn bind(listen: IpAddr, port: u16, threads: NonZeroUsize, flag: &str) -> anyhow::Result<Listener> {
     let address = SocketAddr::new(listen, port);
-    Listener::bind(address, threads).with_context(|| format!("can't listen on {address}"))
+    Listener::bind(address, threads).with_context(|| format!("can't listen on {address} ({flag})"))
 }

@@ -61,16 +61,19 @@ async fn a_port_in_use_is_told_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap();
     let port = at.port().to_string();
-    for args in [
-        &["up", "--grpc-port=0", "--port", &port][..],
-        &["up", "--port=0", "--grpc-port", &port],
-        &["inventory", "--port", &port],
+    for (flag, args) in [
+        ("(--port)", &["up", "--grpc-port=0", "--port", &port][..]),
+        ("(--grpc-port)", &["up", "--port=0", "--grpc-port", &port]),
+        ("(--port)", &["inventory", "--port", &port]),
     ] {
         let finished = run(args).await;
         assert_eq!(finished.code, 1, "{finished:?}");
         let lines: Vec<_> = finished.stderr.lines().collect();
         assert_eq!(lines.len(), 1, "{finished:?}");
-        assert!(lines[0].contains(&at.to_string()) && lines[0].starts_with("bookstore: "), "{finished:?}");
+        assert!(
+            lines[0].contains(&format!("{at} {flag}")) && lines[0].starts_with("bookstore: "),
+            "{finished:?}"
+        );
         assert_eq!(finished.stdout, "", "{finished:?}");
     }
     // The other suite of the house is as much in the way.
