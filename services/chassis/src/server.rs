@@ -47,6 +47,10 @@ pub struct ServerConfig {
     #[arg(long, env = "BOOKSTORE_HEADER_TIMEOUT_S", default_value_t = 10.0, value_parser = seconds)]
     pub header_timeout_s: f64,
 
+    /// Seconds a peer may take nothing while there is something for it; then its connection is closed
+    #[arg(long, env = "BOOKSTORE_WRITE_TIMEOUT_S", default_value_t = 30.0, value_parser = seconds)]
+    pub write_timeout_s: f64,
+
     /// Connections served at a time by one port; further ones wait
     #[arg(long, env = "BOOKSTORE_MAX_CONNECTIONS", default_value_t = 10_000,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
@@ -71,6 +75,7 @@ impl Default for ServerConfig {
             threads: 0,
             grace_s: 8.0,
             header_timeout_s: 10.0,
+            write_timeout_s: 30.0,
             max_connections: 10_000,
             origins: Vec::new(),
             needs: Vec::new(),
@@ -344,6 +349,7 @@ mod tests {
             "--grace-s=NaN",
             "--grace-s=inf",
             "--header-timeout-s=3601",
+            "--write-timeout-s=0",
             "--max-connections=0",
             "--max-connections=1000001",
             "--threads=-1",

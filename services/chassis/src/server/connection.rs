@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,13 +27,16 @@ const KEEP: usize = 16 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_IN_ALL: Duration = Duration::from_secs(30);
 
-/// A socket with four habits that the HTTP stack leaves to others:
+/// A socket with five habits that the HTTP stack leaves to others:
 ///
 /// - A peer that has not said which version of HTTP it speaks within the time limit is gone. The stack's own timer
 ///   starts only once the version is known.
 /// - Over HTTP/2, what is flushed waits until the connection is polled again, so that the replies of calls that end in
 ///   the same round leave in one write, and a reply of several frames does too. The wait is asked for and short: the
 ///   connection is woken at once, behind the calls that are about to end.
+/// - A peer that takes nothing for the time limit while there is something for it is gone. What it was to get would be
+///   kept as long as it stays. The kernel says that it has room when a good part of its own buffer is free, so a peer
+///   is only seen to take something in steps of that size.
 /// - Once closed it listens on for a while. A socket that is let go while the peer still sends, be it the rest of a
 ///   body or the news that it reads, takes what is on the way to the peer with it.
 /// - It has its [`Seat`] for as long as it is open, also when a handler took it over, as for a WebSocket.
@@ -40,6 +44,7 @@ const LINGER_IN_ALL: Duration = Duration::from_secs(30);
 pub(super) struct Connection {
     stream: TcpStream,
     version: Version,
+    stall: Stall,
     unsent: BytesMut,
     flush_waits: bool,
     linger: Option<Linger>,
@@ -53,6 +58,23 @@ pub(super) struct Seat {
     pub(super) _permit: OwnedSemaphorePermit,
     /// For the drain, which waits until none is left.
     pub(super) _open: TaskTrackerToken,
+}
+
+/// How long a peer may keep a connection waiting.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// For the head of a request.
+    pub(super) head: Duration,
+    /// For room to write to.
+    pub(super) write: Duration,
+}
+
+/// The wait for a peer that takes nothing.
+#[derive(Debug)]
+struct Stall {
+    limit: Duration,
+    /// Set while there is something to write and no room for it.
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Debug)]
@@ -73,9 +95,18 @@ enum Version {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, limit: Duration, seat: Seat) -> Self {
-        let version = Version::Unknown { matched: 0, limit: Box::pin(tokio::time::sleep(limit)) };
-        Self { stream, version, unsent: BytesMut::new(), flush_waits: false, linger: None, _seat: seat }
+    pub(super) fn new(stream: TcpStream, limits: Limits, seat: Seat) -> Self {
+        let version = Version::Unknown { matched: 0, limit: Box::pin(tokio::time::sleep(limits.head)) };
+        let stall = Stall { limit: limits.write, end: None };
+        Self {
+            stream,
+            version,
+            stall,
+            unsent: BytesMut::new(),
+            flush_waits: false,
+            linger: None,
+            _seat: seat,
+        }
     }
 
     /// Learns from bytes that came in.
@@ -112,7 +143,8 @@ impl Connection {
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.is_empty() {
-            let n = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.unsent))?;
+            let written = Pin::new(&mut self.stream).poll_write(cx, &self.unsent);
+            let n = ready!(self.stall.poll(written, &self.stream, cx))?;
             if n == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -122,6 +154,26 @@ impl Connection {
             self.unsent = BytesMut::new();
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl Stall {
+    /// What came of a write, or an error once nothing came of any for too long.
+    fn poll(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        stream: &TcpStream,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.end = None;
+            return written;
+        }
+        let end = self.end.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
+        ready!(end.as_mut().poll(cx));
+        // Else the kernel would go on offering the peer what it holds.
+        let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -169,7 +221,9 @@ impl AsyncRead for Connection {
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if !self.gathers() {
-            return Pin::new(&mut self.stream).poll_write(cx, bytes);
+            let this = &mut *self;
+            let written = Pin::new(&mut this.stream).poll_write(cx, bytes);
+            return this.stall.poll(written, &this.stream, cx);
         }
         ready!(self.poll_room(cx))?;
         Poll::Ready(Ok(self.gather(bytes)))
@@ -181,7 +235,9 @@ impl AsyncWrite for Connection {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if !self.gathers() {
-            return Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+            let this = &mut *self;
+            let written = Pin::new(&mut this.stream).poll_write_vectored(cx, parts);
+            return this.stall.poll(written, &this.stream, cx);
         }
         ready!(self.poll_room(cx))?;
         Poll::Ready(Ok(parts.iter().map(|part| self.gather(part)).sum()))

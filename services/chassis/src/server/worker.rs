@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{Connection, Seat};
+use super::connection::{Connection, Limits, Seat};
 use super::handler::Handler;
 use super::{ServerConfig, Task};
 use crate::{Shutdown, Work};
@@ -22,7 +22,7 @@ use crate::{Shutdown, Work};
 pub(super) struct Worker {
     index: usize,
     grace: Duration,
-    header_timeout: Duration,
+    limits: Limits,
     /// This thread's own branch of the shutdown: every poll of a connection looks at it, and one that all threads
     /// share would be a lock that all threads take.
     closing: CancellationToken,
@@ -36,7 +36,10 @@ impl Worker {
         Self {
             index,
             grace: Duration::from_secs_f64(config.grace_s),
-            header_timeout: Duration::from_secs_f64(config.header_timeout_s),
+            limits: Limits {
+                head: Duration::from_secs_f64(config.header_timeout_s),
+                write: Duration::from_secs_f64(config.write_timeout_s),
+            },
             closing: shutdown.child_token(),
             ports: Vec::new(),
             background: Vec::new(),
@@ -65,7 +68,7 @@ impl Worker {
                 seats,
                 closing: self.closing.clone(),
                 open: open.clone(),
-                header_timeout: self.header_timeout,
+                limits: self.limits,
             };
             loops.push(accept.run());
         }
@@ -113,7 +116,7 @@ struct Accept {
     closing: CancellationToken,
     /// The connections of this thread, for the drain.
     open: TaskTracker,
-    header_timeout: Duration,
+    limits: Limits,
 }
 
 impl Accept {
@@ -158,7 +161,7 @@ impl Accept {
     fn serve(&self, builder: &auto::Builder<TokioExecutor>, stream: TcpStream, seat: Seat) {
         // Without it a reply in two writes waits for the peer's delayed acknowledgement: 40 ms.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(Connection::new(stream, self.header_timeout, seat));
+        let io = TokioIo::new(Connection::new(stream, self.limits, seat));
         let (builder, handler, closing) = (builder.clone(), self.handler.clone(), self.closing.clone());
         tokio::spawn(async move {
             let connection = builder.serve_connection_with_upgrades(io, handler);
@@ -179,17 +182,15 @@ impl Accept {
 
     fn builder(&self) -> auto::Builder<TokioExecutor> {
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.header_timeout)
-            .max_buf_size(64 << 10);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.head).max_buf_size(64 << 10);
         builder
             .http2()
             .timer(TokioTimer::new())
             .keep_alive_interval(Duration::from_secs(20))
             .keep_alive_timeout(Duration::from_secs(10))
             .max_concurrent_streams(256)
+            // Of each stream: what one connection gathers for a write, and as much again meanwhile.
+            .max_send_buf_size(128 << 10)
             .max_header_list_size(32 << 10)
             .max_local_error_reset_streams(1024)
             // As many calls as may run may be cancelled at once; the default of 20 fails the other calls of the connection.

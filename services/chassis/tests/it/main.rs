@@ -16,6 +16,7 @@ mod metrics;
 mod replicas;
 mod retry;
 mod service;
+mod stalls;
 mod streams;
 mod upstream;
 mod web;

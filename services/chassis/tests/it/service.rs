@@ -211,7 +211,13 @@ pub(crate) fn limited(test: Test, limits: CallLimits) -> Routes {
 
 /// One thread, and times that no test lives to see.
 pub(crate) fn config() -> ServerConfig {
-    ServerConfig { threads: 1, grace_s: 3600.0, header_timeout_s: 3600.0, ..ServerConfig::default() }
+    ServerConfig {
+        threads: 1,
+        grace_s: 3600.0,
+        header_timeout_s: 3600.0,
+        write_timeout_s: 3600.0,
+        ..ServerConfig::default()
+    }
 }
 
 /// A server on a free port of loopback.
