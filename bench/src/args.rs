@@ -14,12 +14,12 @@ use crate::run::Shape;
 /// Settings of `bookstore compare`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Scenarios to run; `all` is every one of them
+    /// Scenarios to run, separated by commas; `all` is every one of them
     #[arg(long, value_name = "ID", value_delimiter = ',', default_values = case::USUAL,
         value_parser = PossibleValuesParser::new(case::ids().into_iter().chain(["all"])))]
     pub(crate) scenario: Vec<String>,
 
-    /// Styles to measure; all when left out
+    /// Styles to measure, separated by commas; all when left out
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(Style::ALL.map(Style::as_str)))]
     pub(crate) style: Vec<String>,
 

@@ -57,7 +57,9 @@ fn losses(own: &[&Row], all: &[&Row]) -> Vec<String> {
         for (streams, how) in [(false, ""), (true, " with all clients on one connection")] {
             let alike = |row: &&&Row| (row.streams_per_connection > 1) == streams;
             let Some((_, mine)) = least(own.iter().filter(alike), of) else { continue };
-            let Some((best, least)) = least(all.iter().filter(alike), of) else { continue };
+            // A reply that says only that nothing has changed is no rival of one that brings the page.
+            let rivals = all.iter().filter(alike).filter(|row| row.style != Style::RestNotModified);
+            let Some((best, least)) = least(rivals, of) else { continue };
             let ratio = mine.median / least.median;
             // Rounds that overlap tell nothing.
             if (unit == "B" && streams) || mine.min <= least.max || ratio < WORTH_SAYING {

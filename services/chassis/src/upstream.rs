@@ -116,7 +116,7 @@ impl Upstream {
         let help = "gRPC calls to other processes that were sent again, to whichever replica.";
         metrics.counter("rpc_client_repeated_calls", help, labels(), repeated);
         let shared = Arc::clone(&self.0);
-        let open = move || f64::from(u8::from(shared.breaker.is_open()));
+        let open = move || f64::from(u8::from(shared.breaker.refuses()));
         let help = "1 while calls to this service are refused without being sent, because it is out.";
         metrics.gauge("rpc_client_breaker_open", help, labels(), open);
     }

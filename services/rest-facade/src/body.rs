@@ -26,10 +26,14 @@ use crate::errors::Problem;
 const DRAIN_BYTES: usize = 8 * MAX_MESSAGE_BYTES;
 
 impl Call {
+    /// Whether the body says that it is JSON.
+    pub(crate) fn says_json(&self) -> bool {
+        self.headers.get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()))
+    }
+
     /// The body as JSON of this form.
     pub(crate) async fn json<T: DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
-        let media_type = self.headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
-        if !media_type.is_some_and(is_json) {
+        if !self.says_json() {
             let detail = "the body must be application/json, and the header Content-Type must say so";
             return Err(Problem::new(Reason::UnsupportedMediaType, detail));
         }

@@ -55,9 +55,17 @@ impl Breaker {
         Some(Pass { probed: Some(self) })
     }
 
-    /// Whether calls are refused.
+    /// Whether there were enough failures, be it time for a probe or not.
     pub(super) fn is_open(&self) -> bool {
         self.failures.load(Relaxed) >= FAILURES
+    }
+
+    /// Whether a call made now would be refused.
+    pub(super) fn refuses(&self) -> bool {
+        self.is_open() && {
+            let open = self.lock();
+            open.probing || Instant::now() < open.until
+        }
     }
 
     pub(super) fn succeeded(&self) {
@@ -120,7 +128,9 @@ mod tests {
         let breaker = opened();
         tokio::time::advance(REST - Duration::from_millis(1)).await;
         assert!(!passes(&breaker));
+        assert!(breaker.refuses());
         tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(!breaker.refuses());
         let probe = breaker.enter().unwrap();
         assert!(!passes(&breaker));
         breaker.failed();

@@ -199,6 +199,11 @@ pub(super) async fn import_books(
         let refused = std::mem::take(&mut *refused.lock().unwrap_or_else(PoisonError::into_inner));
         refused.explain(spelled(reply))?
     } else {
+        if !call.says_json() {
+            let detail =
+                "the body must be application/json or application/x-ndjson, and Content-Type must say which";
+            return Err(Problem::new(Reason::UnsupportedMediaType, detail));
+        }
         let NewBooks { books } = call.json(body).await?;
         let books = books.into_iter().map(|Object(book)| book.into()).collect();
         let message = pb::BatchCreateBooksRequest { books, validate_only };

@@ -214,7 +214,9 @@ async fn an_upload_of_json_is_one_message() {
         send_json(&edge, "POST", IMPORT, body).await.assert_fields(&[field]);
     }
     let plain = request("POST", IMPORT, &[("content-type", "text/plain")], "{}");
-    send(&edge, plain).await.assert_problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    let refused = send(&edge, plain).await;
+    refused.assert_problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    assert!(refused.text().contains("application/json or application/x-ndjson"), "{}", refused.text());
 }
 
 const SCREEN: &str = "/api/v1/screens/catalog?page_size=20&reviews=4";
