@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::harness::{Finished, Process, Shape, Suite, run, until};
+use crate::harness::{Finished, LIMIT, Process, Shape, Suite, run, until, until_within};
 
 /// A folder of one's own for reports, which goes with it. There is one at a time: comparisons keep two cores busy, and
 /// would wait for each other there.
@@ -90,7 +90,7 @@ async fn working(comparison: &Process, count: usize) -> Vec<Pid> {
         // In user mode and in the kernel.
         fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
     };
-    until("what it measures works", async || {
+    until_within(6 * LIMIT, "what it measures works", async || {
         let found = children(comparison.id());
         (found.len() == count && found.iter().any(|process| ticks(process) > ENOUGH_TICKS)).then_some(found)
     })

@@ -15,7 +15,16 @@ use crate::http::{self, Version};
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// Asks again and again until there is an answer.
-pub(crate) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+    until_within(LIMIT, what, ask).await
+}
+
+/// The same with another limit, for what takes much of a processor that others may use too.
+pub(crate) async fn until_within<T>(
+    limit: Duration,
+    what: &str,
+    mut ask: impl AsyncFnMut() -> Option<T>,
+) -> T {
     let asking = async {
         loop {
             if let Some(answer) = ask().await {
@@ -24,8 +33,8 @@ pub(crate) async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let answer = tokio::time::timeout(LIMIT, asking).await;
-    answer.unwrap_or_else(|_| panic!("not within {LIMIT:?}: {what}"))
+    let answer = tokio::time::timeout(limit, asking).await;
+    answer.unwrap_or_else(|_| panic!("not within {limit:?}: {what}"))
 }
 
 /// A running `bookstore`. It is killed when this is dropped.

@@ -93,7 +93,11 @@ async fn counts_are_right(shape: Shape) {
     );
     // What a process was asked by others is what they asked; the rest came from here.
     let mut answered = of(&all, "rpc_server_call_duration_seconds");
-    let asked = of(&all, "rpc_client_call_duration_seconds");
+    let mut asked = of(&all, "rpc_client_call_duration_seconds");
+    // Ordering reconciles its books in its own time, also between a look at one process and at the next.
+    for rows in [&mut answered, &mut asked] {
+        rows.retain(|row, _| !row.contains("/ListReservations "));
+    }
     assert_eq!(asked.is_empty(), shape == Shape::Up, "{asked:?}");
     for (row, count) in asked {
         let left = answered.get_mut(&row).unwrap_or_else(|| panic!("nobody was asked: {row}"));
