@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_TYPE, EXPECT};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proto::{MAX_MESSAGE_BYTES, Reason};
 use serde::de::value::MapAccessDeserializer;
@@ -26,6 +26,16 @@ use crate::errors::Problem;
 const DRAIN_BYTES: usize = 8 * MAX_MESSAGE_BYTES;
 
 impl Call {
+    /// Refuses a body that is encoded: it would be read as what it is not.
+    pub(crate) fn is_plain(&self) -> Result<(), Problem> {
+        let mut encodings = self.headers.get_all(CONTENT_ENCODING).iter();
+        if encodings.all(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Ok(());
+        }
+        let detail = "the body must be sent as it is, without a Content-Encoding";
+        Err(Problem::new(Reason::UnsupportedMediaType, detail))
+    }
+
     /// Whether the body says that it is JSON.
     pub(crate) fn says_json(&self) -> bool {
         self.headers.get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()))
@@ -33,6 +43,7 @@ impl Call {
 
     /// The body as JSON of this form.
     pub(crate) async fn json<T: DeserializeOwned>(&self, body: Body) -> Result<T, Problem> {
+        self.is_plain()?;
         if !self.says_json() {
             let detail = "the body must be application/json, and the header Content-Type must say so";
             return Err(Problem::new(Reason::UnsupportedMediaType, detail));

@@ -1,10 +1,18 @@
 //! Bodies of lines, read one line at a time.
 
+use std::io;
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
+use futures_util::FutureExt;
 use http_body_util::BodyExt;
+use tokio::time::timeout;
 
 /// A line may have this many bytes.
 pub(crate) const MAX_LINE: usize = 64 << 10;
+
+/// A sender that says nothing for this long has gone, or holds a connection for nothing.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// A line of a body, without its end. Lines of nothing but white space are left out.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,13 +40,20 @@ impl Lines {
         Self { body, frame: Bytes::new(), start: Vec::new(), overflown: false }
     }
 
-    /// The next line; `None` at the end. An error says that the body broke off.
+    /// The next line; `None` at the end. An error says that the body broke off, or that nothing came for 30 s.
     pub(crate) async fn next(&mut self) -> Result<Option<Line>, axum::Error> {
         loop {
             if let Some(line) = self.whole_line() {
                 return Ok(Some(line));
             }
-            match self.body.frame().await {
+            // Most of a fast upload is there already, and needs no timer.
+            let frame = match self.body.frame().now_or_never() {
+                Some(frame) => frame,
+                None => timeout(SILENCE, self.body.frame())
+                    .await
+                    .map_err(|_| axum::Error::new(io::Error::from(io::ErrorKind::TimedOut)))?,
+            };
+            match frame {
                 Some(frame) => self.frame = frame?.into_data().unwrap_or_default(),
                 // The last line may lack its end.
                 None => return Ok(self.line(Bytes::new())),
@@ -83,9 +98,7 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
-    use futures_util::{FutureExt, stream};
+    use futures_util::{StreamExt, stream};
 
     use super::*;
 
@@ -125,6 +138,14 @@ mod tests {
             assert_eq!(found[2], Line::Text("short".into()));
             assert_eq!(found[3], Line::TooLong);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_coming_breaks_off() {
+        let first = stream::iter([io::Result::Ok(Bytes::from_static(b"one\ntw"))]);
+        let mut lines = Lines::new(Body::from_stream(first.chain(stream::pending())));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Text("one".into())));
+        assert!(lines.next().await.is_err());
     }
 
     #[test]

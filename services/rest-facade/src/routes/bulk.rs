@@ -187,6 +187,7 @@ pub(super) async fn import_books(
     let mut query = call.query();
     let validate_only = query.flag("validate_only");
     query.done()?;
+    call.is_plain()?;
     let catalog = call.services().catalog.clone();
     let reply = if body::is(&call.headers, NDJSON) {
         if !call.headers.contains_key("request-timeout") {

@@ -214,6 +214,11 @@ async fn an_upload_of_json_is_one_message() {
         send_json(&edge, "POST", IMPORT, body).await.assert_fields(&[field]);
     }
     let plain = request("POST", IMPORT, &[("content-type", "text/plain")], "{}");
+    for kind in ["application/json", "application/x-ndjson"] {
+        let headers = [("content-type", kind), ("content-encoding", "gzip")];
+        let zipped = request("POST", IMPORT, &headers, Body::from("{}"));
+        send(&edge, zipped).await.assert_problem(415, "UNSUPPORTED_MEDIA_TYPE");
+    }
     let refused = send(&edge, plain).await;
     refused.assert_problem(415, "UNSUPPORTED_MEDIA_TYPE");
     assert!(refused.text().contains("application/json or application/x-ndjson"), "{}", refused.text());
