@@ -26,7 +26,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer, Service};
 
 use self::call::Call;
-pub use self::status::{DOMAIN, refusal};
+pub use self::status::{DOMAIN, code_name, refusal};
 use crate::metrics::{Metrics, RpcServer, Timer};
 
 /// Limits that hold for every gRPC call.

@@ -8,9 +8,10 @@ use async_graphql::parser::types::Field;
 use async_graphql::{
     ContextBase, ErrorExtensionValues, Name, Positioned, ServerError, Value, indexmap::IndexMap,
 };
+use chassis::grpc::code_name;
 use http::StatusCode;
 use proto::{FieldError, Reason};
-use tonic::{Code, Status};
+use tonic::Status;
 
 /// Fields that the schema names otherwise than the contract: `(contract, schema)`. A pair renames a path's beginning.
 pub(crate) type Names = &'static [(&'static str, &'static str)];
@@ -183,28 +184,6 @@ fn translate(field: &str, names: Names) -> String {
         }
     }
     camel
-}
-
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }
 
 #[cfg(test)]

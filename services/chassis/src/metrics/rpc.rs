@@ -6,35 +6,13 @@ use http::HeaderMap;
 use tonic::Code;
 
 use super::{Labels, Live, Metrics, OTHER, Outcome, Series};
+use crate::grpc::code_name;
 
 impl Outcome for Code {
     const ABANDONED: Self = Self::Cancelled;
 
     fn labels(self) -> Labels {
-        vec![("rpc_response_status_code", name(self).into())]
-    }
-}
-
-/// The name that the specification of gRPC gives it.
-fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
+        vec![("rpc_response_status_code", code_name(self).into())]
     }
 }
 

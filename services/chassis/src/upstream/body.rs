@@ -1,10 +1,13 @@
 //! What a call sends.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use futures_util::FutureExt;
+use http_body::Frame;
+use http_body_util::BodyExt;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -16,39 +19,28 @@ pub(super) enum Outgoing {
     /// One piece, which can be sent again.
     Whole(Bytes),
     /// Something that comes bit by bit: what has come, and the rest.
-    Stream(Option<Frame<Bytes>>, Body),
+    Stream(VecDeque<Frame<Bytes>>, Body),
 }
 
 impl Outgoing {
     /// Looks at what is there of a body without waiting. A body that ends with its first piece is whole, and that is
     /// what a single message comes as.
-    pub(super) async fn look(mut body: Body) -> Result<Self, Status> {
-        let mut next = async || {
-            std::future::poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
-                Poll::Pending => Poll::Ready(Next::Later),
-                Poll::Ready(None) => Poll::Ready(Next::End),
-                Poll::Ready(Some(frame)) => Poll::Ready(Next::Frame(frame)),
-            })
-            .await
-        };
-        let first = match next().await {
-            Next::Frame(frame) => frame?,
-            Next::End => return Ok(Self::Whole(Bytes::new())),
-            Next::Later => return Ok(Self::Stream(None, body)),
+    pub(super) fn look(mut body: Body) -> Result<Self, Status> {
+        let first = match body.frame().now_or_never() {
+            Some(Some(frame)) => frame?,
+            Some(None) => return Ok(Self::Whole(Bytes::new())),
+            None => return Ok(Self::Stream(VecDeque::new(), body)),
         };
         let first = match first.into_data() {
             Ok(data) if data.len() <= KEPT => data,
-            Ok(data) => return Ok(Self::Stream(Some(Frame::data(data)), body)),
-            Err(other) => return Ok(Self::Stream(Some(other), body)),
+            Ok(data) => return Ok(Self::Stream([Frame::data(data)].into(), body)),
+            Err(other) => return Ok(Self::Stream([other].into(), body)),
         };
-        match next().await {
-            Next::End => Ok(Self::Whole(first)),
-            Next::Later => Ok(Self::Stream(Some(Frame::data(first)), body)),
-            Next::Frame(second) => {
-                let rest = Stream { ahead: Some(second?), rest: body };
-                Ok(Self::Stream(Some(Frame::data(first)), Body::new(rest)))
-            }
-        }
+        Ok(match body.frame().now_or_never() {
+            Some(None) => Self::Whole(first),
+            Some(Some(second)) => Self::Stream([Frame::data(first), second?].into(), body),
+            None => Self::Stream([Frame::data(first)].into(), body),
+        })
     }
 
     /// All of it, if that can be sent again.
@@ -58,12 +50,6 @@ impl Outgoing {
             Self::Stream(..) => None,
         }
     }
-}
-
-enum Next {
-    Frame(Result<Frame<Bytes>, Status>),
-    End,
-    Later,
 }
 
 impl http_body::Body for Outgoing {
@@ -77,51 +63,25 @@ impl http_body::Body for Outgoing {
         match &mut *self {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Stream(ahead, rest) => poll_stream(ahead, rest, cx),
+            Self::Stream(ahead, rest) => match ahead.pop_front() {
+                Some(frame) => Poll::Ready(Some(Ok(frame))),
+                None => Pin::new(rest).poll_frame(cx),
+            },
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Stream(ahead, rest) => ahead.is_none() && rest.is_end_stream(),
+            Self::Stream(ahead, rest) => ahead.is_empty() && rest.is_end_stream(),
         }
-    }
-}
-
-struct Stream {
-    ahead: Option<Frame<Bytes>>,
-    rest: Body,
-}
-
-impl http_body::Body for Stream {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let this = &mut *self;
-        poll_stream(&mut this.ahead, &mut this.rest, cx)
-    }
-}
-
-fn poll_stream(
-    ahead: &mut Option<Frame<Bytes>>,
-    rest: &mut Body,
-    cx: &mut Context<'_>,
-) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-    match ahead.take() {
-        Some(frame) => Poll::Ready(Some(Ok(frame))),
-        None => Pin::new(rest).poll_frame(cx),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::stream::{self, StreamExt};
-    use http_body_util::{BodyExt, StreamBody};
+    use http_body_util::StreamBody;
 
     use super::*;
 
@@ -141,7 +101,7 @@ mod tests {
             (vec![b"a", b"b", b"c"], false),
         ] {
             let all = pieces.concat();
-            let outgoing = Outgoing::look(body(pieces, true)).await.unwrap();
+            let outgoing = Outgoing::look(body(pieces, true)).unwrap();
             assert_eq!(outgoing.whole().is_some_and(|bytes| bytes == all), whole);
             assert_eq!(outgoing.collect().await.unwrap().to_bytes(), all);
         }
@@ -150,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn a_stream_is_not_waited_for() {
         for pieces in [vec![], vec![&b"a"[..]], vec![b"a", b"b"]] {
-            let mut outgoing = Outgoing::look(body(pieces.clone(), false)).await.unwrap();
+            let mut outgoing = Outgoing::look(body(pieces.clone(), false)).unwrap();
             assert!(outgoing.whole().is_none());
             for piece in pieces {
                 assert_eq!(outgoing.frame().await.unwrap().unwrap().into_data().unwrap(), piece);
@@ -161,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_too_large_to_keep_is_sent_once() {
         let large = &*Vec::leak(vec![0; KEPT + 1]);
-        let outgoing = Outgoing::look(body(vec![large], true)).await.unwrap();
+        let outgoing = Outgoing::look(body(vec![large], true)).unwrap();
         assert!(outgoing.whole().is_none());
         assert_eq!(outgoing.collect().await.unwrap().to_bytes().len(), KEPT + 1);
     }

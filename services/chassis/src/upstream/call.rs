@@ -72,7 +72,7 @@ impl Call {
     async fn answer(&self, request: Request<Body>) -> Result<(Response<Incoming>, Ticket), Status> {
         let (mut head, body) = request.into_parts();
         self.address(&mut head);
-        let body = Outgoing::look(body).await?;
+        let body = Outgoing::look(body)?;
         let Some(_pass) = self.shared.breaker.enter() else { return Err(unavailable()) };
         // A stream is sent once.
         let spare = body.whole().map(|body| Spare { head: head.clone(), body });

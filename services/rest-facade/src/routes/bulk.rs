@@ -159,8 +159,8 @@ impl<'a> From<&'a pb::ImportRefusal> for ImportRefusal<'a> {
 /// number of them. A book that is refused is counted and reported and does not stop the rest. Blank lines don't count;
 /// a line that is no JSON is refused as MALFORMED_REQUEST, one that has not the form of a book as INVALID_FIELD, one
 /// over 64 KiB as MESSAGE_TOO_LARGE, and the next one is read. Lines are read as fast as books are added, and may take an
-/// hour unless `Request-Timeout` says less; what was added before an upload broke off stays. JSON that has not the form
-/// of books is refused as a whole.
+/// hour unless `Request-Timeout` says less; one that says nothing for 30 seconds is taken for broken off, and what was
+/// added before stays. JSON that has not the form of books is refused as a whole.
 #[utoipa::path(
     post,
     path = "/api/v1/books/import",
