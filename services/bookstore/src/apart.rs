@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use chassis::metrics::Measured;
-use chassis::{Listener, Need, ServerConfig, Shutdown, Upstream};
+use chassis::{Listener, Need, ServerConfig, Upstream};
 use proto::Services;
 
 use crate::banner;
 use crate::metrics::{Metrics, MetricsArgs};
-use crate::up::{bind, until_signal};
+use crate::up::{bind, serve, shutdown_on_signal};
 
 /// Where a process listens, and how. Each process puts its own default port in.
 #[derive(Debug, clap::Args)]
@@ -152,10 +152,10 @@ impl CatalogArgs {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
         let inventory = self.inventory.connect(&self.listen.server)?;
-        let shutdown = Shutdown::new();
+        let shutdown = shutdown_on_signal()?;
         banner::service("catalog", listener.local_addr(), metrics.address());
         let serving = catalog::serve(listener, self.config, inventory, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving, metrics).await
+        serve(serving, metrics, shutdown).await
     }
 }
 
@@ -181,10 +181,10 @@ impl InventoryArgs {
         let listener = self.listen.bind()?;
         let metrics = self.listen.bind_metrics()?;
         self.config.books = self.books;
-        let shutdown = Shutdown::new();
+        let shutdown = shutdown_on_signal()?;
         banner::service("inventory", listener.local_addr(), metrics.address());
         let serving = inventory::serve(listener, self.config, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving, metrics).await
+        serve(serving, metrics, shutdown).await
     }
 }
 
@@ -210,11 +210,11 @@ impl OrderingArgs {
         self.listen.server.needs = vec![self.catalog.need()?, self.inventory.need()?];
         let catalog = self.catalog.connect(&self.listen.server)?;
         let inventory = self.inventory.connect(&self.listen.server)?;
-        let shutdown = Shutdown::new();
+        let shutdown = shutdown_on_signal()?;
         banner::service("ordering", listener.local_addr(), metrics.address());
         let serving =
             ordering::serve(listener, self.config, catalog, inventory, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving, metrics).await
+        serve(serving, metrics, shutdown).await
     }
 }
 
@@ -237,11 +237,11 @@ impl GraphqlArgs {
         let metrics = self.listen.bind_metrics()?;
         self.listen.server.needs = self.services.needs()?;
         let services = self.services.connect(&self.listen.server)?;
-        let shutdown = Shutdown::new();
+        let shutdown = shutdown_on_signal()?;
         banner::graphql(listener.local_addr(), metrics.address());
         let serving =
             graphql_bff::serve(listener, self.config, services, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving, metrics).await
+        serve(serving, metrics, shutdown).await
     }
 }
 
@@ -264,10 +264,10 @@ impl RestArgs {
         let metrics = self.listen.bind_metrics()?;
         self.listen.server.needs = self.services.needs()?;
         let services = self.services.connect(&self.listen.server)?;
-        let shutdown = Shutdown::new();
+        let shutdown = shutdown_on_signal()?;
         banner::rest(listener.local_addr(), metrics.address());
         let serving =
             rest_facade::serve(listener, self.config, services, self.listen.server, shutdown.clone());
-        until_signal(shutdown, serving, metrics).await
+        serve(serving, metrics, shutdown).await
     }
 }

@@ -70,7 +70,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     let services =
         Services { catalog: catalog.clone(), inventory: inventory.clone(), ordering: ordering.clone() };
 
-    let shutdown = Shutdown::new();
+    let shutdown = shutdown_on_signal()?;
     let limit = proto::MAX_MESSAGE_BYTES;
     let routes = Routes::new(CallLimits::default(), proto::DESCRIPTOR_SET)
         .service(CatalogServiceServer::from_arc(catalog).max_decoding_message_size(limit))
@@ -86,18 +86,21 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
         .background(inventory.expire())
         .background(reconcile)
         .work(work);
-    until_signal(shutdown, server.run(), metrics).await
+    serve(server.run(), metrics, shutdown).await
 }
 
-/// Serves until a signal, then drains.
-pub(crate) async fn until_signal(
-    shutdown: Shutdown,
+/// A process calls this before it says where it listens.
+pub(crate) fn shutdown_on_signal() -> anyhow::Result<Shutdown> {
+    Shutdown::on_signal().context("can't listen for signals")
+}
+
+/// Serves until shutdown, then drains.
+pub(crate) async fn serve(
     serving: impl Future<Output = io::Result<()>>,
     metrics: Metrics,
+    shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let (served, measured, signalled) =
-        tokio::join!(serving, metrics.serve(shutdown.clone()), shutdown.begin_on_signal());
-    signalled.context("can't listen for signals")?;
+    let (served, measured) = tokio::join!(serving, metrics.serve(shutdown));
     measured.context("can't serve /metrics")?;
     served.context("can't serve")
 }

@@ -17,6 +17,26 @@ impl Shutdown {
         Self::default()
     }
 
+    /// One that begins when the process is told to stop: by SIGTERM or Ctrl-C. Needs a runtime that goes on running.
+    ///
+    /// Signals are heard from here on. A process calls this before it lets anybody in and before it starts another
+    /// thread: until then a signal kills it, and one that comes while a second runtime runs may be lost.
+    pub fn on_signal() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let shutdown = Self::new();
+        let told = shutdown.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => tracing::info!("told to stop"),
+                _ = interrupt.recv() => tracing::info!("interrupted"),
+            }
+            told.begin();
+        });
+        Ok(shutdown)
+    }
+
     /// Begins it. Readiness drops and listeners close at once; running calls finish.
     pub fn begin(&self) {
         self.token.cancel();
@@ -30,17 +50,6 @@ impl Shutdown {
     /// Waits until it begins.
     pub async fn begun(&self) {
         self.token.cancelled().await;
-    }
-
-    /// Begins it when the process is told to stop: SIGTERM or Ctrl-C. Returns when it has begun, by whomever. Needs a
-    /// runtime; an error says that signals can't be heard, and begins it too.
-    pub async fn begin_on_signal(&self) -> io::Result<()> {
-        let told = tokio::select! {
-            told = signalled() => told,
-            () = self.begun() => Ok(()),
-        };
-        self.begin();
-        told
     }
 
     /// A token that is cancelled when it begins.
@@ -60,15 +69,4 @@ impl Shutdown {
         let cut = self.clone();
         stream.take_until(ended).chain(told.filter(move |_| std::future::ready(cut.has_begun())))
     }
-}
-
-async fn signalled() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("told to stop"),
-        _ = interrupt.recv() => tracing::info!("interrupted"),
-    }
-    Ok(())
 }

@@ -20,7 +20,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::harness::{LIMIT, is_ready, run, until, up};
+use crate::harness::{LIMIT, Process, is_ready, run, until, up};
 use crate::http::{self, Version, connect};
 use crate::parity::grpc;
 
@@ -223,6 +223,22 @@ async fn readiness_drops_at_once_and_running_calls_finish() {
     drop(upload.books);
     assert_eq!(upload.reply.await.unwrap().unwrap().imported_count, 3);
     assert_eq!(process.exit_code().await, 0);
+}
+
+/// From the moment that it says where it listens, before anybody can have been let in.
+#[tokio::test]
+async fn a_signal_is_heard_from_the_start() {
+    for name in ["up", "catalog", "inventory", "ordering", "graphql-bff", "rest-facade"] {
+        for signal in [Signal::TERM, Signal::INT] {
+            for _ in 0..5 {
+                let args: &[&str] = if name == "up" { &["--grpc-port=0"] } else { &[] };
+                let mut process = Process::start(&[&[name, "--port=0", PATIENT], args].concat());
+                until("it says something", async || (!process.said().is_empty()).then_some(())).await;
+                process.signal(signal);
+                assert_eq!(process.exit_code().await, 0, "{name}: {}", process.logged());
+            }
+        }
+    }
 }
 
 #[tokio::test]
