@@ -89,7 +89,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<()> {
     serve(server.run(), metrics, shutdown).await
 }
 
-/// A process calls this before it says where it listens.
+/// Begins on SIGTERM and Ctrl-C. To be called before a process says where it listens.
 pub(crate) fn shutdown_on_signal() -> anyhow::Result<Shutdown> {
     Shutdown::on_signal().context("can't listen for signals")
 }

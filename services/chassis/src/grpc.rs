@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body as HttpBody;
@@ -82,6 +82,8 @@ struct Settings {
     limits: CallLimits,
     methods: Methods,
     health: HealthReporter,
+    /// What was last said of each service, and under the empty name of all.
+    reported: Mutex<HashMap<&'static str, ServingStatus>>,
     /// Cancelled when the streams are to end.
     ending: CancellationToken,
     /// Set once it is known where calls are counted: by whoever serves first.
@@ -120,6 +122,7 @@ impl Routes {
             limits,
             methods,
             health,
+            reported: Mutex::default(),
             ending: CancellationToken::new(),
             counts: OnceLock::new(),
         });
@@ -213,23 +216,21 @@ impl Routes {
         })
     }
 
-    pub(crate) async fn report_serving(&self) {
-        self.settings.health.set_service_status("", ServingStatus::Serving).await;
-        for entry in self.entries.iter() {
-            self.settings.health.set_service_status(entry.name, ServingStatus::Serving).await;
-        }
-    }
-
-    pub(crate) async fn report_not_serving(&self) {
-        self.settings.health.set_service_status("", ServingStatus::NotServing).await;
-        for entry in self.entries.iter() {
-            self.settings.health.set_service_status(entry.name, ServingStatus::NotServing).await;
+    /// Tells those who ask for the health, and those who watch it if it is news.
+    pub(crate) async fn report(&self, status: ServingStatus) {
+        let Settings { health, reported, .. } = &*self.settings;
+        for name in std::iter::once("").chain(self.entries.iter().map(|entry| entry.name)) {
+            // Watchers are told whatever the reporter is, and several ports may serve the same routes.
+            let before = reported.lock().unwrap_or_else(PoisonError::into_inner).insert(name, status);
+            if before != Some(status) {
+                health.set_service_status(name, status).await;
+            }
         }
     }
 
     /// Tells the callers of streams to go elsewhere.
     ///
-    /// To be called after [`Self::report_not_serving`], so that those who watch the health still hear of it.
+    /// To be called after [`Self::report`], so that those who watch the health still hear of it.
     pub(crate) fn end_streams(&self) {
         self.settings.ending.cancel();
     }
@@ -336,5 +337,33 @@ impl NoCall {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt};
+    use tonic_health::pb::HealthCheckRequest;
+    use tonic_health::pb::health_server::Health;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn watchers_of_the_health_are_told_news_only() {
+        let routes = Routes::new(CallLimits::default(), &[]);
+        routes.report(ServingStatus::Serving).await;
+        let service = HealthService::from_health_reporter(routes.settings.health.clone());
+        let mut watch =
+            service.watch(tonic::Request::new(HealthCheckRequest::default())).await.unwrap().into_inner();
+        for status in [ServingStatus::Serving, ServingStatus::NotServing, ServingStatus::Serving] {
+            // Two ports may serve the same.
+            for same in [&routes, &routes.clone()] {
+                same.report(status).await;
+            }
+            let told = watch.next().now_or_never().unwrap().unwrap().unwrap();
+            assert_eq!(told.status, status as i32);
+            routes.report(status).await;
+            assert!(watch.next().now_or_never().is_none(), "{status}");
+        }
     }
 }

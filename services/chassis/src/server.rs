@@ -22,6 +22,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, oneshot, watch};
+use tonic_health::ServingStatus;
 
 use self::handler::Handler;
 use self::needs::Missing;
@@ -254,7 +255,7 @@ impl Server {
             () = async { tokio::join!(reports, needs::follow(config.needs.clone(), missing)); } => {}
         }
         for routes in &routes {
-            routes.report_not_serving().await;
+            routes.report(ServingStatus::NotServing).await;
             routes.end_streams();
         }
         for end in ends {
@@ -299,11 +300,9 @@ fn show_connections(metrics: &Metrics, all: usize, seats: &Arc<Semaphore>) {
 
 /// Tells those who ask for the health in gRPC.
 async fn report(routes: &[Routes], missing: Missing) {
+    let status = if missing.is_none() { ServingStatus::Serving } else { ServingStatus::NotServing };
     for routes in routes {
-        match missing {
-            None => routes.report_serving().await,
-            Some(_) => routes.report_not_serving().await,
-        }
+        routes.report(status).await;
     }
 }
 
