@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::http::{self, Version};
 
@@ -95,6 +95,14 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Stops it as a debugger would. A signal to stop has only been asked for when sending it returns: this waits until
+    /// no thread runs.
+    pub(crate) async fn stop(&self) {
+        self.signal(Signal::STOP);
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        until("it has stopped", async || waitid(WaitId::Pid(self.id()), options).unwrap()).await;
     }
 
     /// The code that it exits with, within [`LIMIT`].

@@ -79,7 +79,7 @@ async fn a_deadline_is_passed_on_to_a_service_that_hangs() {
     };
     assert_eq!(stock_within("10").await.status, 200);
 
-    inventory.signal(Signal::STOP);
+    inventory.stop().await;
     let reply = stock_within("0.2").await;
     assert_eq!((reply.status, &reply.json()["reason"]), (504, &"DEADLINE_EXCEEDED".into()));
     // Catalog is not held up by it, and who can do without it does, in the time that there is.
